@@ -1,0 +1,185 @@
+"""The agent: a memory, a latent and a policy, for one environment at a time."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Key
+
+from splagger.methods import Method
+from splagger.policy import AbstractLatent, Distribution, HyperPolicy, Moments
+from splagger.sequence import (
+    Decoder,
+    EmbeddingSizes,
+    Memory,
+    SequenceModel,
+    Transition,
+    TransitionEmbedding,
+)
+from splagger.spaces import ActionSpace
+
+
+@dataclass(frozen=True)
+class Network:
+    """Sizes of an agent's parts; the defaults are the paper's."""
+
+    embedding: EmbeddingSizes = EmbeddingSizes()
+    output_size: int = 24
+    state_embedding: int = 256
+    latent_embedding: int = 25
+    hidden: tuple[int, ...] = (256, 128)
+    width_factor: float = 1.0  # multiplies the width of the method's encoder
+    decoder_hidden: tuple[int, ...] = (32, 32)
+    decoder_predicts_state: bool = False
+
+
+class Interface(NamedTuple):
+    """What an agent must know of an environment: shapes, and how long a meta-episode can be."""
+
+    obs_size: int
+    space: ActionSpace
+    horizon: int
+
+
+class Normalizers(NamedTuple):
+    """Running moments that are no parameters: of observations, and of the memory's outputs."""
+
+    obs: Moments
+    output: Moments
+
+
+class Action(NamedTuple):
+    """What was done, how likely it was, and what it was expected to bring."""
+
+    action: Array
+    log_prob: Float[Array, ""]
+    value: Float[Array, ""]
+
+
+class Agent(eqx.Module):
+    """Remembers transitions, and acts on what it remembers. Parameters only: state is passed in.
+
+    >>> from splagger.methods import METHODS
+    >>> from splagger.spaces import Discrete
+    >>> agent = build(jr.key(0), METHODS["splagger"], Interface(5, Discrete(4), 100))
+    >>> memory, normalizers = agent.start(), agent.normalizers()
+    >>> chosen = agent.act(memory, jnp.ones(5), jr.key(1), normalizers)
+    >>> step = Transition(jnp.ones(5), chosen.action, jnp.float32(0), jnp.ones(5))
+    >>> memory = agent.observe(memory, step, task_done=False)
+    """
+
+    memory: SequenceModel
+    latent: AbstractLatent
+    policy: HyperPolicy
+    decoder: Decoder | None
+
+    def start(self) -> Memory:
+        """The memory of an agent that knows nothing of its task."""
+        return self.memory.start()
+
+    def normalizers(self) -> Normalizers:
+        """Moments of nothing yet."""
+        obs_size = self.policy.state_embedding.weight.shape[1]
+        return Normalizers(Moments.create(obs_size), Moments.create(self.memory.output_size))
+
+    def noise(self, key: Key[Array, ""]) -> Float[Array, " z"]:
+        """What a stochastic latent is sampled with; stored, so that a replay samples the same."""
+        return jr.normal(key, (self.latent.size(self.memory.output_size),))
+
+    def distribution(
+        self, output: Float[Array, " out"], obs, noise, normalizers: Normalizers
+    ) -> Distribution:
+        """The distribution over actions, given the memory's output and an observation."""
+        latent = self.latent(output, noise, normalizers.output)
+        return self.policy.act(normalizers.obs.normalize(obs), latent)
+
+    def value(self, output, obs, noise, normalizers: Normalizers) -> Float[Array, ""]:
+        latent = self.latent(output, noise, normalizers.output)
+        return self.policy.value(normalizers.obs.normalize(obs), latent)
+
+    def judge(self, output, obs, noise, normalizers: Normalizers):
+        """(distribution, value) in one pass."""
+        latent = self.latent(output, noise, normalizers.output)
+        return self.policy(normalizers.obs.normalize(obs), latent)
+
+    def act(self, memory: Memory, obs, key: Key[Array, ""], normalizers: Normalizers) -> Action:
+        """A sampled action, with its log-probability and the value of being here."""
+        noise_key, action_key = jr.split(key)
+        noise = self.noise(noise_key)
+        distribution, value = self.judge(memory.output, obs, noise, normalizers)
+        action = distribution.sample(action_key)
+        return Action(action, distribution.log_prob(action), value)
+
+    def observe(
+        self, memory: Memory, transition: Transition, task_done: Bool[Array, ""] | bool
+    ) -> Memory:
+        """The memory after one more transition; empty if it was the last of its task."""
+        memory, _ = self.memory.step(memory, transition, False)
+        return empty_where(task_done, self.start(), memory)
+
+    def replay(self, memory: Memory, transitions: Transition, task_done: Bool[Array, " T"]):
+        """(last memory, the T outputs that each step's action was chosen on).
+
+        The same as repeated `observe`, in one unroll. The first output is the stored one of
+        `memory`: a constant, through which no gradient flows.
+        """
+        start = self.start()
+        resets = jnp.concatenate([jnp.zeros(1, bool), task_done[:-1]])
+        last, after = self.memory.unroll(memory, transitions, resets)
+        after = jnp.where(task_done[:, None], start.output, after)
+        outputs = jnp.concatenate([memory.output[None], after[:-1]])
+        return empty_where(task_done[-1], start, last), outputs
+
+
+def empty_where(task_done, start: Memory, memory: Memory) -> Memory:
+    return jax.tree.map(lambda s, m: jnp.where(task_done, s, m), start, memory)
+
+
+def build(
+    key: Key[Array, ""], method: Method, interface: Interface, network: Network | None = None
+) -> Agent:
+    """A fresh agent of this method; vmap it over keys for many seeds."""
+    network = network or Network()
+    embedding_key, memory_key, policy_key, decoder_key = jr.split(key, 4)
+    obs_size, space, horizon = interface
+    embedding = TransitionEmbedding.create(embedding_key, obs_size, space, network.embedding)
+    memory = SequenceModel.create(
+        memory_key,
+        input_size=2 * network.embedding.state
+        + network.embedding.action
+        + network.embedding.reward,
+        encoder=method.encoder,
+        width=int(method.width * network.width_factor),
+        aggregator=method.aggregator,
+        skip=method.skip,
+        output_size=network.output_size,
+        bottleneck=method.bottleneck,
+        context=horizon,
+        embedding=embedding,
+    )
+    policy = HyperPolicy.create(
+        policy_key,
+        obs_size,
+        method.latent.size(network.output_size),
+        space,
+        network.state_embedding,
+        network.latent_embedding,
+        network.hidden,
+    )
+    decoder = _decoder(decoder_key, interface, network) if method.reconstruct else None
+    return Agent(memory, method.latent, policy, decoder)
+
+
+def _decoder(key, interface: Interface, network: Network) -> Decoder:
+    return Decoder.create(
+        key,
+        network.output_size // 2,
+        interface.obs_size,
+        interface.space,
+        network.embedding,
+        network.decoder_hidden,
+        network.decoder_predicts_state,
+    )

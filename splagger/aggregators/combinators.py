@@ -1,0 +1,76 @@
+"""Aggregators made of aggregators."""
+
+import jax
+import jax.numpy as jnp
+
+from splagger.aggregators.monoid import AbstractAggregator, read_size
+
+
+class Halves(AbstractAggregator):
+    """The first half of the neurons through one aggregator, the second through another.
+
+    >>> from splagger.aggregators import Max, Mean
+    >>> halves = Halves(Mean(), Max())
+    >>> pair = halves.combine(halves.lift(jnp.array([1.0, 1.0])), halves.lift(jnp.array([2.0, 2.0])))
+    >>> halves.read(pair).tolist()
+    [1.5, 2.0]
+    """
+
+    first: AbstractAggregator
+    second: AbstractAggregator
+
+    def empty(self, e):
+        first, second = _halves(e)
+        return self.first.empty(first), self.second.empty(second)
+
+    def lift(self, e):
+        first, second = _halves(e)
+        return self.first.lift(first), self.second.lift(second)
+
+    def combine(self, a, b):
+        return self.first.combine(a[0], b[0]), self.second.combine(a[1], b[1])
+
+    def read(self, aggregate):
+        return jnp.concatenate([self.first.read(aggregate[0]), self.second.read(aggregate[1])])
+
+
+def _halves(e):
+    half = e.shape[0] // 2
+    return e[:half], e[half:]
+
+
+@jax.custom_jvp
+def straight_through(value, surrogate):
+    """`value` forwards, the derivative of `surrogate` backwards."""
+    return value
+
+
+straight_through.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
+
+
+class StraightThrough(AbstractAggregator):
+    """Reads like `inner` but back-propagates like a sum: d read / d eᵢ = I for every i (AMRL).
+
+    Where `inner` reads fewer numbers than it takes, the sum is over the first ones, its values.
+
+    >>> from splagger.aggregators import Max
+    >>> StraightThrough(Max()).read(StraightThrough(Max()).lift(jnp.array([2.0]))).tolist()
+    [2.0]
+    """
+
+    inner: AbstractAggregator
+
+    def empty(self, e):
+        return self.inner.empty(e), jnp.zeros_like(self._values(e))
+
+    def lift(self, e):
+        return self.inner.lift(e), self._values(e)
+
+    def combine(self, a, b):
+        return self.inner.combine(a[0], b[0]), a[1] + b[1]
+
+    def read(self, aggregate):
+        return straight_through(self.inner.read(aggregate[0]), aggregate[1])
+
+    def _values(self, e):
+        return e[: read_size(self.inner, e.shape[0])]

@@ -1,0 +1,98 @@
+"""The paper's ⊕: an aggregator is a commutative monoid, so a memory is O(1) and a scan is O(log T).
+
+    g(e₁ … eₜ) = read(lift(e₁) ⊕ … ⊕ lift(eₜ))
+
+Write `empty`, `lift`, `combine` and `read` for one encoding (a vector), and `absorb` (one step) and
+`prefixes` (a whole sequence, with resets anywhere) follow.
+"""
+
+import functools as ft
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+Aggregate = Any  # a pytree of arrays, of the aggregator's own making
+
+
+class AbstractAggregator(eqx.Module):
+    """Four pure functions. `combine` must be associative and commutative, `empty` its unit.
+
+    A float field (a temperature) becomes a trained array when a model is built from it.
+    """
+
+    @abstractmethod
+    def empty(self, e: Float[Array, " D"]) -> Aggregate:
+        """The aggregate of no encodings; `e` gives shape and dtype."""
+
+    @abstractmethod
+    def lift(self, e: Float[Array, " D"]) -> Aggregate:
+        """The aggregate of this one encoding."""
+
+    @abstractmethod
+    def combine(self, a: Aggregate, b: Aggregate) -> Aggregate:
+        """The aggregate of everything in `a` and in `b`."""
+
+    @abstractmethod
+    def read(self, aggregate: Aggregate) -> Float[Array, " R"]:
+        """What the rest of the network sees."""
+
+
+def absorb(
+    aggregator: AbstractAggregator,
+    aggregate: Aggregate,
+    e: Float[Array, " D"],
+    reset: Bool[Array, ""] | bool = False,
+) -> Aggregate:
+    """The aggregate after one more encoding; `reset` empties it first. O(1).
+
+    >>> from splagger.aggregators import Mean
+    >>> mean = Mean()
+    >>> aggregate = mean.empty(jnp.zeros(2))
+    >>> for e in (jnp.array([1.0, 2.0]), jnp.array([3.0, 6.0])):
+    ...     aggregate = absorb(mean, aggregate, e)
+    >>> mean.read(aggregate).tolist()
+    [2.0, 4.0]
+    """
+    aggregate = jax.tree.map(ft.partial(jnp.where, reset), aggregator.empty(e), aggregate)
+    return aggregator.combine(aggregate, aggregator.lift(e))
+
+
+def prefixes(
+    aggregator: AbstractAggregator,
+    aggregate: Aggregate,
+    es: Float[Array, "T D"],
+    resets: Bool[Array, " T"],
+) -> Aggregate:
+    """All T running aggregates of a sequence, by one associative scan of depth O(log T).
+
+    >>> from splagger.aggregators import Max
+    >>> es, resets = jnp.array([[1.0], [3.0], [2.0]]), jnp.array([False, False, True])
+    >>> prefixes(Max(), Max().empty(es[0]), es, resets).ravel().tolist()
+    [1.0, 3.0, 2.0]
+    """
+
+    def join(a, b):
+        (left, left_reset), (right, right_reset) = a, b
+        joined = jax.vmap(aggregator.combine)(left, right)
+
+        def restart(right, joined):
+            flag = jnp.expand_dims(right_reset, range(1, right.ndim))
+            return jnp.where(flag, right, joined)
+
+        return jax.tree.map(restart, right, joined), left_reset | right_reset
+
+    lifted = jax.vmap(aggregator.lift)(es)
+    elements = jax.tree.map(lambda m, x: jnp.concatenate([m[None], x]), aggregate, lifted)
+    flags = jnp.concatenate([jnp.zeros(1, bool), resets])  # the carried aggregate is element 0
+    aggregates, _ = jax.lax.associative_scan(join, (elements, flags))
+    return jax.tree.map(lambda m: m[1:], aggregates)
+
+
+def read_size(aggregator: AbstractAggregator, width: int) -> int:
+    """How many numbers `read` gives for encodings of `width` numbers."""
+    e = jax.ShapeDtypeStruct((width,), jnp.float32)
+    return jax.eval_shape(lambda e: aggregator.read(aggregator.lift(e)), e).shape[0]

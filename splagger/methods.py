@@ -1,0 +1,90 @@
+"""The paper's methods: rows of data. A new method is one more row."""
+
+import functools as ft
+from dataclasses import dataclass, replace
+
+from splagger.aggregators import (
+    AbstractAggregator,
+    GaussianProduct,
+    Halves,
+    Max,
+    Mean,
+    Softmax,
+    StraightThrough,
+    WeightedMean,
+    WeightedSoftmax,
+)
+from splagger.policy import AbstractLatent, Belief, Deterministic, Gaussian
+from splagger.sequence import ENCODERS
+from splagger.tables import lookup
+
+
+@dataclass(frozen=True)
+class Method:
+    """A memory and how it is trained; equal rows are equal models.
+
+    `skip` is the fraction of the encoder's neurons that bypass the aggregator: 0.5 is split
+    aggregation, 0 aggregates everything, and 1 is no aggregation at all: a plain recurrent network.
+
+    >>> METHODS["splagger"].skip
+    0.5
+    >>> METHODS["cnp"] is METHODS["splagger-nornn-avg"]
+    True
+    """
+
+    name: str
+    encoder: str = "gru"
+    width: int = 256
+    aggregator: AbstractAggregator = Max()
+    skip: float = 0.5
+    bottleneck: bool = False  # project to the latent's size before the aggregator, not after
+    latent: AbstractLatent = Deterministic()
+    reconstruct: bool = False  # the memory learns to explain the task instead of earning reward
+
+    def __post_init__(self):
+        lookup(ENCODERS, self.encoder, "encoder")
+        if not 0 <= self.skip <= 1:
+            raise ValueError(f"method {self.name!r}: skip must lie in 0 … 1, got {self.skip}")
+
+
+SPLAGGER = Method("splagger")
+RNN = replace(SPLAGGER, name="rnn", skip=1.0)
+PEARL = Method(
+    "pearl",
+    encoder="pointwise",
+    aggregator=GaussianProduct(),
+    skip=0.0,
+    bottleneck=True,
+    latent=Gaussian(),
+)
+_with = ft.partial(replace, SPLAGGER)
+_no_rnn = ft.partial(replace, SPLAGGER, encoder="pointwise", skip=0.0)
+
+ROWS = (
+    SPLAGGER,
+    RNN,
+    _with(name="amrl", aggregator=StraightThrough(Max())),
+    _no_rnn(name="cnp", aggregator=Mean()),
+    PEARL,
+    replace(PEARL, name="pearl-gru", encoder="gru"),
+    replace(PEARL, name="pearl-vari", latent=Belief(), reconstruct=True),
+    _with(name="splagger-nosplit", skip=0.0),
+    _no_rnn(name="splagger-nornn"),
+    _no_rnn(name="amrl-nornn", aggregator=StraightThrough(Max())),
+    _with(name="splagger-avg", aggregator=Mean()),
+    _with(name="splagger-avgmax", aggregator=Halves(Mean(), Max())),
+    _with(name="splagger-softmax", aggregator=Softmax(0.1)),
+    _with(name="splagger-wsoftmax", aggregator=WeightedSoftmax(0.1), width=512),
+    _with(name="splagger-wavg", aggregator=WeightedMean(), width=512),
+    _no_rnn(name="softmax-nornn", aggregator=Softmax(0.1)),
+    _no_rnn(name="wsoftmax-nornn", aggregator=WeightedSoftmax(0.1), width=512),
+    replace(RNN, name="lstm", encoder="lstm"),
+    replace(RNN, name="lstm-invinit", encoder="lstm-invariant"),
+    replace(RNN, name="transformer", encoder="transformer"),
+)
+
+# Other names the paper gives to the same models: one value, trained once.
+ALIASES = {"splagger-nornn-avg": "cnp", "max": "splagger-nornn", "max-st": "amrl-nornn"}
+
+METHODS: dict[str, Method] = {row.name: row for row in ROWS}
+METHODS |= {alias: METHODS[name] for alias, name in ALIASES.items()}

@@ -1,0 +1,9 @@
+"""Neural building blocks: jax and equinox only."""
+
+from splagger.nn.attention import Transformer as Transformer
+from splagger.nn.gru import GRU as GRU
+from splagger.nn.layers import MLP as MLP
+from splagger.nn.layers import Identity as Identity
+from splagger.nn.layers import LayerNorm as LayerNorm
+from splagger.nn.layers import Linear as Linear
+from splagger.nn.lstm import LSTM as LSTM

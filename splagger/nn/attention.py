@@ -1,0 +1,153 @@
+"""A causal Transformer without positional encoding, whose memory is one meta-episode."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from splagger.nn.init import uniform_fan_in
+from splagger.nn.layers import LayerNorm, Linear
+
+
+class Cache(NamedTuple):
+    """What each block has seen since the last reset: a ring of `context` tokens a block."""
+
+    tokens: Float[Array, "blocks context token"]
+    count: Int[Array, ""]
+
+
+class Attention(eqx.Module):
+    """Multi-head attention; keys have no bias, since softmax would not notice it."""
+
+    query: Linear
+    key_weight: Float[Array, "token token"]
+    value: Linear
+    output: Linear
+    heads: int = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, key: Key[Array, ""], size: int, heads: int) -> "Attention":
+        q, k, v, o = jr.split(key, 4)
+        linear = lambda key: Linear.create(key, size, size)  # noqa: E731
+        return cls(linear(q), uniform_fan_in(k, (size, size), size), linear(v), linear(o), heads)
+
+    def __call__(self, query: Float[Array, " n"], tokens: Float[Array, "S n"], visible):
+        """Attends from one token to those of `tokens` that are `visible` [S]."""
+        q = self.query(query).reshape(self.heads, -1)
+        k = (tokens @ self.key_weight.T).reshape(len(tokens), self.heads, -1)
+        v = jax.vmap(self.value)(tokens).reshape(len(tokens), self.heads, -1)
+        logits = jnp.einsum("hd,shd->hs", q, k) * q.shape[-1] ** -0.5
+        weights = jax.nn.softmax(jnp.where(visible, logits, jnp.finfo(logits.dtype).min), axis=-1)
+        return self.output(jnp.einsum("hs,shd->hd", weights, v).reshape(-1))
+
+
+class Block(eqx.Module):
+    """Post-norm: x ← LN(x + attention); x ← LN(x + linear(x))."""
+
+    attention: Attention
+    attention_norm: LayerNorm
+    feed: Linear
+    feed_norm: LayerNorm
+
+    @classmethod
+    def create(cls, key: Key[Array, ""], size: int, heads: int) -> "Block":
+        attention_key, feed_key = jr.split(key)
+        attention = Attention.create(attention_key, size, heads)
+        feed = Linear.create(feed_key, size, size)
+        return cls(attention, LayerNorm.create(size), feed, LayerNorm.create(size))
+
+    def __call__(self, token, tokens, visible):
+        token = self.attention_norm(token + self.attention(token, tokens, visible))
+        return self.feed_norm(token + self.feed(token))
+
+
+class Transformer(eqx.Module):
+    """Attention over the transitions since the last reset, the newest `context` of them.
+
+    Its memory grows with the context, unlike that of every other encoder here: O(context) numbers
+    and O(context) work a step.
+
+    >>> transformer = Transformer.create(jr.key(0), 5, 32, context=10)
+    >>> transformer.unroll(transformer.start(), jnp.ones((7, 5)), jnp.zeros(7, bool))[1].shape
+    (7, 32)
+    """
+
+    token: Linear
+    blocks: tuple[Block, ...]
+    output: Linear
+    context: int = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls, key: Key[Array, ""], inputs: int, width: int, context: int, size: int = 16
+    ) -> "Transformer":
+        if context < 1:
+            raise ValueError(f"a Transformer needs a context of at least 1 step, got {context}")
+        token, output, *blocks = jr.split(key, 4)
+        return cls(
+            Linear.create(token, inputs, size),
+            tuple(Block.create(k, size, heads=2) for k in blocks),
+            Linear.create(output, size, width),
+            context,
+        )
+
+    @property
+    def input_size(self) -> int:
+        return self.token.weight.shape[1]
+
+    def start(self) -> Cache:
+        size = self.token.bias.shape[0]
+        return Cache(jnp.zeros((len(self.blocks), self.context, size)), jnp.int32(0))
+
+    def step(self, state: Cache, x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
+        """Writes the new token into each block's ring and attends to what is there."""
+        count = jnp.where(reset, 0, state.count)
+        visible = jnp.arange(self.context) <= count  # all of the ring once it is full
+        token, rings = self.token(x), []
+        for block, ring in zip(self.blocks, state.tokens, strict=True):
+            ring = jnp.where(reset, jnp.zeros_like(ring), ring)
+            rings.append(ring.at[count % self.context].set(token))
+            token = block(token, rings[-1], visible)
+        return Cache(jnp.stack(rings), count + 1), self.output(token)
+
+    def unroll(self, state: Cache, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
+        """Attends to the ring and to the sequence's own past at once, under one mask."""
+        ages, segments = self._layout(state, resets)
+        steps = self.context + jnp.arange(len(xs))
+        same = segments[steps][:, None] == segments[None, :]
+        age = ages[steps][:, None] - ages[None, :]
+        visible = same & (age >= 0) & (age < self.context)
+        tokens, rings = jax.vmap(self.token)(xs), []
+        for block, ring in zip(self.blocks, state.tokens, strict=True):
+            everything = jnp.concatenate([ring, tokens])
+            rings.append(self._last_ring(everything, ages, segments))
+            tokens = jax.vmap(block, in_axes=(0, None, 0))(tokens, everything, visible)
+        return Cache(jnp.stack(rings), ages[-1] + 1), jax.vmap(self.output)(tokens)
+
+    def _layout(self, state, resets):
+        """For the ring's slots and then the T steps: position since the reset, and segment.
+
+        An unwritten slot is in segment -1, which no step is in.
+        """
+        slots = jnp.arange(self.context)
+        newest = state.count - 1
+        slot_age = newest - (newest - slots) % self.context
+        slot_segment = jnp.where((slot_age >= 0) & (state.count > 0), 0, -1)
+
+        def advance(count, reset):
+            count = jnp.where(reset, 0, count)
+            return count + 1, count
+
+        _, step_age = jax.lax.scan(advance, state.count, resets)
+        segments = jnp.concatenate([slot_segment, jnp.cumsum(resets)])
+        return jnp.concatenate([slot_age, step_age]), segments
+
+    def _last_ring(self, everything, ages, segments):
+        """The ring after the last step: of each slot, the newest token of the last segment."""
+        live = (segments == segments[-1]) & (ages > ages[-1] - self.context)
+        slots = jnp.where(live, ages % self.context, self.context)  # out of range is dropped
+        empty = jnp.zeros((self.context, everything.shape[1]))
+        return empty.at[slots].set(everything, mode="drop")

@@ -1,0 +1,33 @@
+"""Initializers: each takes a key and a shape (out, in) and returns a float32 matrix."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Key
+
+
+def uniform_fan_in(key: Key[Array, ""], shape: tuple[int, ...], fan_in: int) -> Float[Array, "..."]:
+    """U(±1/√fan_in), the default of a linear layer in the reference code's framework."""
+    bound = fan_in**-0.5
+    return jr.uniform(key, shape, minval=-bound, maxval=bound)
+
+
+def orthogonal(
+    key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0
+) -> Float[Array, "out in"]:
+    """A matrix with orthonormal rows or columns (whichever are fewer), times `gain`."""
+    return jax.nn.initializers.orthogonal(gain)(key, shape, jnp.float32)
+
+
+def normc(key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0) -> Float[Array, "out in"]:
+    """Rows drawn from N(0, I) and rescaled to norm `gain`."""
+    rows = jr.normal(key, shape)
+    return gain * rows / jnp.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def kaiming_uniform(
+    key: Key[Array, ""], shape: tuple[int, int], gain: float = 2**0.5
+) -> Float[Array, "out in"]:
+    """U(±gain·√(3/fan_in))."""
+    bound = gain * (3 / shape[1]) ** 0.5
+    return jr.uniform(key, shape, minval=-bound, maxval=bound)

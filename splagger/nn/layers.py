@@ -1,0 +1,74 @@
+"""Layers whose every leaf is an array, so that plain jit, vmap, grad and optax apply."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Key
+
+from splagger.nn.init import uniform_fan_in
+
+
+class Linear(eqx.Module):
+    """The affine map W x + b.
+
+    >>> Linear.create(jr.key(0), 3, 2)(jnp.ones(3)).shape
+    (2,)
+    """
+
+    weight: Float[Array, "out in"]
+    bias: Float[Array, " out"]
+
+    @classmethod
+    def create(cls, key: Key[Array, ""], inputs: int, outputs: int) -> "Linear":
+        weight_key, bias_key = jr.split(key)
+        weight = uniform_fan_in(weight_key, (outputs, inputs), inputs)
+        return cls(weight, uniform_fan_in(bias_key, (outputs,), inputs))
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        return self.weight @ x + self.bias
+
+
+class Identity(eqx.Module):
+    """The map that does nothing: for models that have no layer here."""
+
+    def __call__(self, x):
+        return x
+
+
+class MLP(eqx.Module):
+    """Layers with an activation between them, none after the last."""
+
+    layers: tuple[Callable, ...]
+    activation: Callable = eqx.field(static=True, default=jnp.tanh)
+
+    @classmethod
+    def create(cls, key: Key[Array, ""], sizes: tuple[int, ...], activation=jnp.tanh) -> "MLP":
+        keys = jr.split(key, len(sizes) - 1)
+        pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
+        return cls(tuple(Linear.create(k, i, o) for k, i, o in pairs), activation)
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        *hidden, last = self.layers
+        for layer in hidden:
+            x = self.activation(layer(x))
+        return last(x)
+
+
+class LayerNorm(eqx.Module):
+    """(x - mean) / √(variance + 1e-5), then scaled and shifted."""
+
+    scale: Float[Array, " n"]
+    offset: Float[Array, " n"]
+
+    @classmethod
+    def create(cls, size: int) -> "LayerNorm":
+        return cls(jnp.ones(size), jnp.zeros(size))
+
+    def __call__(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        centered = x - x.mean()
+        return (
+            self.scale * centered * jax.lax.rsqrt(jnp.square(centered).mean() + 1e-5) + self.offset
+        )

@@ -1,0 +1,76 @@
+"""The whole policy π(a | s, latent): two embeddings around a hypernetwork."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Key
+
+from splagger.nn import Linear
+from splagger.policy.actor_critic import ActorCritic
+from splagger.policy.distributions import Categorical, DiagonalGaussian, Distribution
+from splagger.policy.hypernetwork import Hypernetwork
+from splagger.spaces import ActionSpace, Discrete
+
+
+class HyperPolicy(eqx.Module):
+    """h = tanh(W s), z = tanh(V latent), then the base policy that the hypernetwork makes of z.
+
+    The latent reaches the action through the generated weights alone.
+
+    >>> from splagger.spaces import Discrete
+    >>> policy = HyperPolicy.create(jr.key(0), 5, 24, Discrete(4))
+    >>> distribution, value = policy(jnp.ones(5), jnp.ones(24))
+    >>> distribution.logits.shape, value.shape
+    ((4,), ())
+    """
+
+    state_embedding: Linear
+    latent_embedding: Linear
+    hypernetwork: Hypernetwork
+    log_std: Float[Array, " actions"] | None
+
+    @classmethod
+    def create(
+        cls,
+        key: Key[Array, ""],
+        obs_size: int,
+        latent_size: int,
+        space: ActionSpace,
+        state_embedding: int = 256,
+        latent_embedding: int = 25,
+        hidden: tuple[int, ...] = (256, 128),
+    ) -> "HyperPolicy":
+        state_key, latent_key, base_key = jr.split(key, 3)
+        base = ActorCritic.create(base_key, state_embedding, hidden, space)
+        return cls(
+            Linear.create(state_key, obs_size, state_embedding),
+            Linear.create(latent_key, latent_size, latent_embedding),
+            Hypernetwork.create(base, latent_embedding),
+            None if isinstance(space, Discrete) else jnp.zeros(space.size),
+        )
+
+    def __call__(
+        self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]
+    ) -> tuple[Distribution, Float[Array, ""]]:
+        """(distribution over actions, value) of a normalized observation."""
+        policy, x = self._prepare(obs, latent)
+        numbers, value = policy(x)
+        return self._distribution(numbers), value
+
+    def act(self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]) -> Distribution:
+        """The distribution alone: half the work where no value is needed."""
+        policy, x = self._prepare(obs, latent)
+        return self._distribution(policy.actor(x))
+
+    def value(self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]) -> Array:
+        policy, x = self._prepare(obs, latent)
+        return policy.critic(x)[0]
+
+    def _prepare(self, obs, latent):
+        z = jnp.tanh(self.latent_embedding(latent))
+        return self.hypernetwork.policy(z), jnp.tanh(self.state_embedding(obs))
+
+    def _distribution(self, numbers) -> Distribution:
+        if self.log_std is None:
+            return Categorical(numbers)
+        return DiagonalGaussian(numbers, self.log_std)

@@ -1,0 +1,92 @@
+"""From the memory's output to what the policy is conditioned on."""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Moments(eqx.Module):
+    """Running mean and variance of vectors, with the count they rest on."""
+
+    mean: Float[Array, " D"]
+    variance: Float[Array, " D"]
+    count: Float[Array, ""]
+
+    @classmethod
+    def create(cls, size: int) -> "Moments":
+        return cls(jnp.zeros(size), jnp.ones(size), jnp.float32(1e-4))
+
+    def normalize(self, x: Float[Array, " D"]) -> Float[Array, " D"]:
+        return (x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8)
+
+    def update(self, batch: Float[Array, "n D"]) -> "Moments":
+        """The moments of everything so far and of `batch` (pooled, population variance)."""
+        n = batch.shape[0]
+        mean, variance = batch.mean(axis=0), batch.var(axis=0)
+        count, delta = self.count + n, mean - self.mean
+        squares = self.variance * self.count + variance * n + delta**2 * self.count * n / count
+        return Moments(self.mean + delta * n / count, squares / count, count)
+
+
+class AbstractLatent(eqx.Module):
+    """How the memory's output conditions the policy. `noise` is standard normal, `size` numbers."""
+
+    @abstractmethod
+    def size(self, output_size: int) -> int:
+        """How many numbers the policy gets."""
+
+    @abstractmethod
+    def __call__(self, output: Float[Array, " out"], noise: Float[Array, " z"], moments: Moments):
+        """The latent of this output."""
+
+    def kl(self, output: Float[Array, " out"], previous: Float[Array, " out"]) -> Float[Array, ""]:
+        """How far this belief is from the previous one; 0 where there is no belief."""
+        return jnp.zeros(())
+
+    def prior(self, output: Float[Array, " out"]) -> Float[Array, " out"]:
+        """The output that stands for no knowledge: the standard normal."""
+        return jnp.zeros_like(output)
+
+
+class Deterministic(AbstractLatent):
+    """The output itself; ignores the noise."""
+
+    def size(self, output_size):
+        return output_size
+
+    def __call__(self, output, noise, moments):
+        return output
+
+
+class Gaussian(AbstractLatent):
+    """A sample of N(mean, exp(log variance)), reparameterized: output = [mean; log variance]."""
+
+    def size(self, output_size):
+        return output_size // 2
+
+    def __call__(self, output, noise, moments):
+        mean, log_variance = jnp.split(output, 2)
+        return mean + jnp.exp(0.5 * log_variance) * noise
+
+    def kl(self, output, previous):
+        return gaussian_kl(output, previous)
+
+
+class Belief(AbstractLatent):
+    """(mean, log variance) itself, normalized, with no gradient into the memory (PEARL-vari)."""
+
+    def size(self, output_size):
+        return output_size
+
+    def __call__(self, output, noise, moments):
+        return moments.normalize(jax.lax.stop_gradient(output))
+
+
+def gaussian_kl(q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, ""]:
+    """KL(q ‖ p) of diagonal Gaussians given as [mean; log variance]."""
+    (mean_q, log_q), (mean_p, log_p) = jnp.split(q, 2), jnp.split(p, 2)
+    ratio = jnp.exp(log_q - log_p) + (mean_q - mean_p) ** 2 * jnp.exp(-log_p)
+    return 0.5 * jnp.sum(ratio - 1.0 + log_p - log_q)

@@ -1,0 +1,77 @@
+"""Encoders eₜ of a sequence: `start`, `step` and `unroll`, with `unroll` = repeated `step`.
+
+The recurrent ones are `splagger.nn`'s GRU, LSTM and Transformer as they are; here are those that
+have no state of their own, and the table of names.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from splagger.nn import GRU, LSTM, Linear, Transformer
+
+
+class Pointwise(eqx.Module):
+    """eₜ = tanh(W xₜ + b): sees one step at a time, so what aggregates it ignores order.
+
+    >>> pointwise = Pointwise.create(jr.key(0), 5, 8)
+    >>> pointwise.unroll(pointwise.start(), jnp.ones((7, 5)), jnp.zeros(7, bool))[1].shape
+    (7, 8)
+    """
+
+    linear: Linear
+
+    @classmethod
+    def create(cls, key: Key[Array, ""], inputs: int, width: int) -> "Pointwise":
+        return cls(Linear.create(key, inputs, width))
+
+    @property
+    def input_size(self) -> int:
+        return self.linear.weight.shape[1]
+
+    def start(self) -> tuple[()]:
+        return ()
+
+    def step(self, state: tuple[()], x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
+        return state, jnp.tanh(self.linear(x))
+
+    def unroll(self, state: tuple[()], xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
+        return state, jnp.tanh(jax.vmap(self.linear)(xs))
+
+
+class Projected(eqx.Module):
+    """An encoder whose every output goes through one more linear layer (PEARL's bottleneck)."""
+
+    inner: Any
+    linear: Linear
+
+    @property
+    def input_size(self) -> int:
+        return self.inner.input_size
+
+    def start(self):
+        return self.inner.start()
+
+    def step(self, state, x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
+        state, e = self.inner.step(state, x, reset)
+        return state, self.linear(e)
+
+    def unroll(self, state, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
+        state, es = self.inner.unroll(state, xs, resets)
+        return state, jax.vmap(self.linear)(es)
+
+
+Build = Callable[[Key[Array, ""], int, int, int], Any]
+
+# name → build(key, inputs, width, context); only attention needs to know the longest context
+ENCODERS: dict[str, Build] = {
+    "pointwise": lambda key, inputs, width, context: Pointwise.create(key, inputs, width),
+    "gru": lambda key, inputs, width, context: GRU.create(key, inputs, width),
+    "lstm": lambda key, inputs, width, context: LSTM.create(key, inputs, width),
+    "lstm-invariant": lambda key, inputs, width, context: LSTM.create_invariant(key, inputs, width),
+    "transformer": Transformer.create,
+}

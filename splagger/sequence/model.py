@@ -1,0 +1,153 @@
+"""The memory f(τ): embed, encode, split, aggregate, project."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Key
+
+from splagger.aggregators import AbstractAggregator, Max, absorb, prefixes, read_size
+from splagger.nn import Identity, Linear
+from splagger.sequence.encoders import ENCODERS, Projected
+from splagger.tables import lookup
+
+
+class Memory(NamedTuple):
+    """All that is remembered of a task: its size does not grow with time (Transformer excepted)."""
+
+    encoder: Any
+    aggregate: Any
+    output: Float[Array, " out"]
+
+
+class SplitAggregation(eqx.Module):
+    """concat(e[:skip], g(e₁[skip:], …, eₜ[skip:])): the first neurons skip the aggregator.
+
+    skip = 0 aggregates all, skip = width none; between them lies split aggregation.
+    """
+
+    aggregator: AbstractAggregator
+    width: int = eqx.field(static=True)
+    skip: int = eqx.field(static=True)
+
+    @property
+    def output_size(self) -> int:
+        return self.skip + read_size(self.aggregator, self.width - self.skip)
+
+    def start(self):
+        return self.aggregator.empty(jnp.zeros(self.width - self.skip))
+
+    def step(self, aggregate, e: Float[Array, " D"], reset: Bool[Array, ""] | bool):
+        aggregate = absorb(self.aggregator, aggregate, e[self.skip :], reset)
+        return aggregate, jnp.concatenate([e[: self.skip], self.aggregator.read(aggregate)])
+
+    def unroll(self, aggregate, es: Float[Array, "T D"], resets: Bool[Array, " T"]):
+        aggregates = prefixes(self.aggregator, aggregate, es[:, self.skip :], resets)
+        read = jax.vmap(self.aggregator.read)(aggregates)
+        last = jax.tree.map(lambda m: m[-1], aggregates)
+        return last, jnp.concatenate([es[:, : self.skip], read], axis=1)
+
+
+class SequenceModel(eqx.Module):
+    """A memory for any JAX training loop: feed it inputs, read `output`, empty it with `reset`.
+
+    `unroll` equals repeated `step`, with resets anywhere. A reset empties the memory *before* its
+    step is taken: flag the first step of a new task.
+
+    >>> memory = SequenceModel.create(jr.key(0), input_size=6)
+    >>> state = memory.start()
+    >>> state, y = memory.step(state, jnp.ones(6), reset=False)
+    >>> y.shape
+    (24,)
+    >>> state, ys = memory.unroll(state, jnp.ones((9, 6)), jnp.zeros(9, bool))
+    >>> ys.shape
+    (9, 24)
+    """
+
+    embedding: Callable
+    encoder: Any
+    aggregation: SplitAggregation
+    projection: Linear | Identity
+
+    @classmethod
+    def create(
+        cls,
+        key: Key[Array, ""],
+        input_size: int,
+        encoder: str = "gru",
+        width: int = 256,
+        aggregator: AbstractAggregator | None = None,
+        skip: float = 0.5,
+        output_size: int = 24,
+        bottleneck: bool = False,
+        context: int = 1000,
+        embedding: Callable | None = None,
+    ) -> "SequenceModel":
+        """SplAgger by default; `skip` is the fraction of neurons that bypass the aggregator.
+
+        `bottleneck` projects to `output_size` before the aggregator instead of after it, `context` is
+        the longest memory of an attention encoder, `embedding` maps each input to `input_size` numbers.
+        """
+        _check_sizes(input_size, width, skip, output_size)
+        encoder_key, output_key = jr.split(key)
+        core = lookup(ENCODERS, encoder, "encoder")(encoder_key, input_size, width, context)
+        if bottleneck:
+            core = Projected(core, Linear.create(output_key, width, output_size))
+        size = output_size if bottleneck else width
+        aggregation = SplitAggregation(_trainable(aggregator or Max()), size, int(size * skip))
+        projection = (
+            Identity()
+            if bottleneck
+            else Linear.create(output_key, aggregation.output_size, output_size)
+        )
+        return cls(embedding or Identity(), core, aggregation, projection)
+
+    @property
+    def output_size(self) -> int:
+        return jax.eval_shape(self.start).output.shape[0]
+
+    def start(self) -> Memory:
+        """An empty memory; its output is that of one all-zero input, whose effect is forgotten."""
+        encoder, aggregate = self.encoder.start(), self.aggregation.start()
+        _, e = self.encoder.step(encoder, jnp.zeros(self.encoder.input_size), False)
+        _, mixed = self.aggregation.step(aggregate, e, False)
+        return Memory(encoder, aggregate, self.projection(mixed))
+
+    def step(self, memory: Memory, inputs, reset: Bool[Array, ""] | bool):
+        """(memory, output) after one more input; `reset` empties the memory first."""
+        x = self._embed(inputs)
+        encoder, e = self.encoder.step(memory.encoder, x, reset)
+        aggregate, mixed = self.aggregation.step(memory.aggregate, e, reset)
+        output = self.projection(mixed)
+        return Memory(encoder, aggregate, output), output
+
+    def unroll(self, memory: Memory, inputs, resets: Bool[Array, " T"]):
+        """(last memory, all T outputs) of a sequence; leaves of `inputs` have a leading T."""
+        xs = jax.vmap(self._embed)(inputs)
+        encoder, es = self.encoder.unroll(memory.encoder, xs, resets)
+        aggregate, mixed = self.aggregation.unroll(memory.aggregate, es, resets)
+        outputs = jax.vmap(self.projection)(mixed)
+        return Memory(encoder, aggregate, outputs[-1]), outputs
+
+    def _embed(self, inputs):
+        x = self.embedding(inputs)
+        if x.shape != (self.encoder.input_size,):
+            expected = self.encoder.input_size
+            raise ValueError(f"this memory takes inputs of shape ({expected},), got {x.shape}")
+        return x
+
+
+def _trainable(aggregator):
+    """The aggregator with its float fields as arrays, so that they are trained."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), aggregator)
+
+
+def _check_sizes(input_size, width, skip, output_size):
+    for name, value in (("input_size", input_size), ("width", width), ("output_size", output_size)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    if not 0 <= skip <= 1:
+        raise ValueError(f"skip is the fraction of neurons past the aggregator, 0 to 1, got {skip}")
