@@ -5,7 +5,10 @@
 ['amrl', 'amrl-nornn', 'cnp']
 """
 
+import sys as _sys
+
 from splagger import aggregators as aggregators
+from splagger import envs as envs
 from splagger.agent import Agent as Agent
 from splagger.agent import Interface as Interface
 from splagger.agent import Network as Network
@@ -16,3 +19,7 @@ from splagger.sequence import SequenceModel as SequenceModel
 from splagger.sequence import Transition as Transition
 from splagger.spaces import Continuous as Continuous
 from splagger.spaces import Discrete as Discrete
+from splagger.registry import ENVS as ENVS
+
+if "gymnasium" in _sys.modules:  # then our environments are wanted there too
+    import splagger.interop.gymnasium

@@ -10,7 +10,8 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
 from splagger.methods import Method
-from splagger.policy import AbstractLatent, Distribution, HyperPolicy, Moments
+from splagger.nn import Moments
+from splagger.policy import AbstractLatent, Distribution, HyperPolicy
 from splagger.sequence import (
     Decoder,
     EmbeddingSizes,
@@ -87,7 +88,7 @@ class Agent(eqx.Module):
 
     def noise(self, key: Key[Array, ""]) -> Float[Array, " z"]:
         """What a stochastic latent is sampled with; stored, so that a replay samples the same."""
-        return jr.normal(key, (self.latent.size(self.memory.output_size),))
+        return jr.normal(key, (self.latent.noise_size(self.memory.output_size),))
 
     def distribution(
         self, output: Float[Array, " out"], obs, noise, normalizers: Normalizers

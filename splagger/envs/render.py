@@ -1,7 +1,7 @@
 """Pictures of the mazes for talks and videos, as uint8 RGB arrays [height, width, 3].
 
-Episodes count from 1, as the headings show them; rooms count from 0. A star marks what is correct:
-it is for the viewer, the agent does not see it.
+All values are plain numbers or numpy's. Episodes count from 1, as the headings show them; rooms
+count from 0. A star marks what is correct: it is for the viewer, the agent does not see it.
 """
 
 import numpy as np
@@ -26,8 +26,7 @@ class _Canvas:
         self.pen.rounded_rectangle(ends, 2 * radius, fill, outline, 2 * line)
 
     def disc(self, x, y, radius, fill, outline=None, line=0):
-        ends = (2 * (x - radius), 2 * (y - radius), 2 * (x + radius), 2 * (y + radius))
-        self.pen.ellipse(ends, fill, outline, 2 * line)
+        self.pen.circle((2 * x, 2 * y), 2 * radius, fill, outline, 2 * line)
 
     def shape(self, x, y, reach, angles, fill):
         """Fills the polygon with corners at `reach` from (x, y); 90 degrees is upward."""
@@ -71,8 +70,8 @@ def _corridor(canvas, length, position, signals, left, pitch):
             canvas.text(x + width / 2, 214, str(cell), 13, SOFT, "mm")
 
 
-def _doors(canvas, x, door_up):
-    """Draws the junction cell at x, its two arms and the doors at their ends."""
+def _doors(canvas, x, door_up, reward):
+    """Draws the junction at x, its two doors and, unless None or 0, the reward just given."""
     canvas.box(x, 98, 40, 128, CELL)
     for y, name, correct in ((78, "up", door_up), (228, "down", not door_up)):
         canvas.box(x - 14, y, 68, 18, WALL)
@@ -81,6 +80,9 @@ def _doors(canvas, x, door_up):
             canvas.star(x + 74, y + 9)
             canvas.text(x + 90, y + 1, "correct door", 14)
             canvas.text(x + 90, y + 18, "hidden from the agent", 12, SOFT)
+    if reward:
+        canvas.box(x + 68, 147, 116, 30, GREEN if reward > 0 else RED, radius=15)
+        canvas.text(x + 126, 162, f"reward {reward:+g}", 17, PAPER, "mm")
 
 
 def _tmaze_legend(canvas, noise):
@@ -95,15 +97,15 @@ def _tmaze_legend(canvas, noise):
 
 
 def tmaze(
-    length: int,
-    position: int,
-    signal_cells: list[tuple[int, int]],
-    door_up: bool,
-    episode: int,
-    episodes: int,
-    noise: float,
-    last_reward: float | None = None,
-    decided: bool | int | None = None,
+    length,
+    position,
+    signal_cells,
+    door_up,
+    episode,
+    episodes,
+    noise,
+    last_reward=None,
+    decided=None,
 ) -> np.ndarray:
     """Returns a T-maze, [300, 960, 3]; signals and the door taken are +1 (True) up, -1 down."""
     canvas = _Canvas(960, 300)
@@ -112,14 +114,11 @@ def tmaze(
     left = max(32, (740 - pitch * (length - 1)) / 2)
     junction = left + pitch * (length - 1)
     _corridor(canvas, length, position, dict(signal_cells), left, pitch)
-    _doors(canvas, junction, door_up)
+    _doors(canvas, junction, door_up, last_reward)
     _tmaze_legend(canvas, noise)
     inside = position < length - 1 and decided is None
     y = 162 if decided is None else 118 if decided > 0 else 206
     canvas.agent(left + (position + 0.5) * pitch - 1 if inside else junction + 20, y)
-    if last_reward:
-        canvas.box(junction + 68, 147, 116, 30, GREEN if last_reward > 0 else RED, radius=15)
-        canvas.text(junction + 126, 162, f"reward {last_reward:+g}", 17, PAPER, "mm")
     return np.array(canvas.page.reduce(2))
 
 
@@ -148,12 +147,13 @@ def planning(size, labels, node, goal, step, collected, show_labels=True) -> np.
 def _route(canvas, current, rooms, kinds, up):
     """Draws the whole way as a strip: the signal, every room's column and the two end doors."""
     pitch = 488 / (rooms + 5)
+    margin = min(4, pitch / 6)
     columns = [(STONE, DIAMOND)[int(kind)] for kind in kinds[:rooms]]
     for index, color in enumerate([GREEN if up else RED, *columns, OBSIDIAN, OBSIDIAN]):
         x = 440 + pitch * (index + (index > 0) + (index > rooms))
-        if index == current or (index > rooms and current > rooms):
+        if index == current or min(index, current) > rooms:
             canvas.box(x - 1, 100, pitch, 40, PAPER, BLUE, 3)
-        canvas.box(x + 4, 105, pitch - 10, 30, color, radius=2)
+        canvas.box(x + margin, 105, pitch - 2.5 * margin, 30, color, radius=min(2, margin))
         if index == rooms + 1 + int(up):
             canvas.star(x + pitch / 2 - 1, 120, min(9, pitch / 3.4))
     canvas.text(440, 88, "signal", 13, SOFT)
@@ -162,7 +162,7 @@ def _route(canvas, current, rooms, kinds, up):
 
 
 def _place(canvas, phase, correct, x, y):
-    """Draws what is around the agent from above: the signal, a room with its column or the doors."""
+    """Draws what is around the agent, from above: the signal, a room or the doors."""
     if phase == 0:
         canvas.box(489, 227, 160, 160, GREEN if correct else RED)
     for column in (-1, 0, 1) if phase == 1 else ():
@@ -183,8 +183,7 @@ def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step)
 
     canvas = _Canvas(960, 480)
     canvas.heading("Minecraft Maze", f"episode {episode}/{episodes}", f"step {step}")
-    picture = Image.fromarray(view).resize((720, 720), Image.Resampling.NEAREST)
-    canvas.page.paste(picture, (64, 160))
+    canvas.page.paste(Image.fromarray(view).resize((720, 720), Image.NEAREST), (64, 160))
     canvas.text(32, 456, "what the agent sees", 13, SOFT)
     _route(canvas, (0, room + 1, rooms + 1)[phase], rooms, kinds, up)
     canvas.box(440, 160, 488, 294, PANEL, radius=10)
@@ -192,7 +191,8 @@ def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step)
     _place(canvas, phase, correct, x, y)
     names = ("iron column", "diamond column") if phase == 1 else ("red signal", "green signal")
     canvas.text(700, 200, ("Signal", f"Room {room + 1} of {rooms}", "Doors")[phase], 22)
-    canvas.text(700, 234, f"{names[correct]}: {('left', 'right')[correct]}", 16, SOFT)
+    way = ("left", "right")[correct] + (" side" if phase == 1 else " door")
+    canvas.text(700, 234, f"{names[correct]}: {way}", 16, SOFT)
     canvas.agent(710, 394, 8)
     canvas.text(730, 394, "agent", 14, SOFT)
     canvas.star(710, 422)

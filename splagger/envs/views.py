@@ -154,6 +154,13 @@ def normalize(image: np.ndarray) -> np.ndarray:
     return ((image[::-1].astype(np.float32) - 128) / 128).ravel()
 
 
+def denormalize(flat: np.ndarray) -> np.ndarray:
+    """The picture (uint8, upright) of a normalized observation."""
+    pixels = np.asarray(flat).reshape(-1, 3)
+    side = round(len(pixels) ** 0.5)
+    return np.rint(pixels * 128 + 128).astype(np.uint8).reshape(side, side, 3)[::-1]
+
+
 def sheet(resolution: int = CELLS) -> np.ndarray:
     """Returns all normalized views in `VIEWS` order, float32 [views, resolution**2 * 3]."""
     return np.stack([normalize(draw(name, resolution)) for name in VIEWS])

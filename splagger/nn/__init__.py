@@ -7,3 +7,4 @@ from splagger.nn.layers import Identity as Identity
 from splagger.nn.layers import LayerNorm as LayerNorm
 from splagger.nn.layers import Linear as Linear
 from splagger.nn.lstm import LSTM as LSTM
+from splagger.nn.moments import Moments as Moments

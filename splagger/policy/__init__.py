@@ -1,5 +1,6 @@
 """From latent and observation to action and value."""
 
+from splagger.nn import Moments as Moments
 from splagger.policy.actor_critic import ActorCritic as ActorCritic
 from splagger.policy.distributions import Categorical as Categorical
 from splagger.policy.distributions import DiagonalGaussian as DiagonalGaussian
@@ -10,4 +11,3 @@ from splagger.policy.latent import AbstractLatent as AbstractLatent
 from splagger.policy.latent import Belief as Belief
 from splagger.policy.latent import Deterministic as Deterministic
 from splagger.policy.latent import Gaussian as Gaussian
-from splagger.policy.latent import Moments as Moments

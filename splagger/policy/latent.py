@@ -7,36 +7,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-
-class Moments(eqx.Module):
-    """Running mean and variance of vectors, with the count they rest on."""
-
-    mean: Float[Array, " D"]
-    variance: Float[Array, " D"]
-    count: Float[Array, ""]
-
-    @classmethod
-    def create(cls, size: int) -> "Moments":
-        return cls(jnp.zeros(size), jnp.ones(size), jnp.float32(1e-4))
-
-    def normalize(self, x: Float[Array, " D"]) -> Float[Array, " D"]:
-        return (x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8)
-
-    def update(self, batch: Float[Array, "n D"]) -> "Moments":
-        """The moments of everything so far and of `batch` (pooled, population variance)."""
-        n = batch.shape[0]
-        mean, variance = batch.mean(axis=0), batch.var(axis=0)
-        count, delta = self.count + n, mean - self.mean
-        squares = self.variance * self.count + variance * n + delta**2 * self.count * n / count
-        return Moments(self.mean + delta * n / count, squares / count, count)
+from splagger.nn import Moments
 
 
 class AbstractLatent(eqx.Module):
-    """How the memory's output conditions the policy. `noise` is standard normal, `size` numbers."""
+    """How the memory's output conditions the policy. `noise` is standard normal."""
 
     @abstractmethod
     def size(self, output_size: int) -> int:
         """How many numbers the policy gets."""
+
+    def noise_size(self, output_size: int) -> int:
+        """How many random numbers a latent is made with."""
+        return 0
 
     @abstractmethod
     def __call__(self, output: Float[Array, " out"], noise: Float[Array, " z"], moments: Moments):
@@ -65,6 +48,9 @@ class Gaussian(AbstractLatent):
     """A sample of N(mean, exp(log variance)), reparameterized: output = [mean; log variance]."""
 
     def size(self, output_size):
+        return output_size // 2
+
+    def noise_size(self, output_size):
         return output_size // 2
 
     def __call__(self, output, noise, moments):

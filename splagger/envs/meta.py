@@ -1,0 +1,107 @@
+"""The meta-episode: K episodes of one task in a row. The end of an episode is not the end of a task."""
+
+import functools as ft
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from splagger.envs.protocol import Env
+from splagger.spaces import ActionSpace
+
+
+class MetaState(NamedTuple):
+    """A task under way; `obs` is what the agent acts on next."""
+
+    task: Any
+    inner: Any
+    obs: Float[Array, " obs"]
+    episode: Int[Array, ""]
+
+
+class MetaStep(NamedTuple):
+    """What one step brought; `next_obs` is what was seen before anything was reset."""
+
+    next_obs: Float[Array, " obs"]
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+    truncated: Bool[Array, ""]
+    episode_done: Bool[Array, ""]
+    task_done: Bool[Array, ""]
+
+
+class MetaEnv(eqx.Module):
+    """K episodes of one task, then a new task, without end.
+
+    With K > 1 a done flag is appended to the observation: 1 where a step has just finished an
+    episode, so on the first observation of the next episode of the same task, and on the last
+    observation of all; 0 elsewhere, also on the first observation of a task.
+
+    >>> from splagger.envs import TMaze
+    >>> env = MetaEnv(TMaze(length=5), episodes=2)
+    >>> state = env.reset(jr.key(0))
+    >>> state, step = env.step(jr.key(1), state, jnp.int32(0))
+    >>> state.obs.shape
+    (5,)
+    """
+
+    env: Env
+    episodes: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        if self.episodes < 1:
+            raise ValueError(f"a meta-episode has at least 1 episode, got {self.episodes}")
+
+    @property
+    def obs_size(self) -> int:
+        return self.env.spec.obs_size + (self.episodes > 1)
+
+    @property
+    def space(self) -> ActionSpace:
+        return self.env.spec.space
+
+    @property
+    def horizon(self) -> int:
+        """The longest a meta-episode can last, in steps."""
+        return self.episodes * self.env.spec.horizon
+
+    def reset(self, key: Key[Array, ""]) -> MetaState:
+        """The start of a new task."""
+        task_key, episode_key = jr.split(key)
+        task = self.env.sample_task(task_key)
+        inner, obs = self.env.reset(episode_key, task)
+        return MetaState(task, inner, self._flag(obs, False), jnp.int32(0))
+
+    def step(self, key: Key[Array, ""], state: MetaState, action: Array):
+        """(state, MetaStep); a new episode keeps the task, a new meta-episode draws one."""
+        step_key, task_key, episode_key = jr.split(key, 3)
+        inner, out = self.env.step(step_key, state.task, state.inner, action)
+        done = out.terminated | out.truncated
+        task_done = done & (state.episode == self.episodes - 1)
+        task = _select(task_done, self.env.sample_task(task_key), state.task)
+        first, first_obs = self.env.reset(episode_key, task)
+        next_obs = self._flag(out.obs, done)
+        new = MetaState(
+            task,
+            _select(done, first, inner),
+            jnp.where(done, self._flag(first_obs, ~task_done), next_obs),
+            jnp.where(task_done, 0, state.episode + done),
+        )
+        step = MetaStep(next_obs, out.reward, out.terminated, out.truncated, done, task_done)
+        return new, step
+
+    def render(self, state: MetaState):
+        """An RGB picture [H, W, 3] of a state, for people."""
+        return self.env.render(state.task, state.inner, int(state.episode), self.episodes)
+
+    def _flag(self, obs, done):
+        if self.episodes == 1:
+            return obs
+        return jnp.append(obs, jnp.asarray(done, obs.dtype))
+
+
+def _select(condition, yes, no):
+    return jax.tree.map(ft.partial(jnp.where, condition), yes, no)

@@ -1,0 +1,98 @@
+"""The Planning Game: find goals on a torus whose labels are shuffled in every task (Ritter et al., 2021)."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int, Key
+
+from splagger.envs.protocol import EnvSpec, Step, positive
+from splagger.spaces import Discrete
+
+MOVES = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # up, down, left, right, collect
+COLLECT = 4
+
+
+class PlanningState(NamedTuple):
+    """Where the agent and the goal are (node = x · size + y), and how it went so far."""
+
+    node: Int[Array, ""]
+    goal: Int[Array, ""]
+    time: Int[Array, ""]
+    collected: Int[Array, ""]
+
+
+class Planning(eqx.Module):
+    """Reward 1 for collecting on the goal's node; then a new goal appears elsewhere. `horizon` steps.
+
+    The task is a permutation: the label of each node. Observation: the label of the agent's node and
+    the label of the goal's, one-hot each; without `show_labels` only whether the two are the same node.
+
+    >>> Planning(size=4).spec.obs_size
+    32
+    """
+
+    size: int = eqx.field(static=True, default=3)
+    horizon: int = eqx.field(static=True, default=100)
+    show_labels: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        positive(self, horizon=self.horizon)
+        if self.size < 2:
+            raise ValueError(f"Planning: size must be at least 2, got {self.size}")
+
+    @property
+    def nodes(self) -> int:
+        return self.size**2
+
+    @property
+    def spec(self) -> EnvSpec:
+        obs_size = 2 * self.nodes if self.show_labels else 1
+        names = ("up", "down", "left", "right", "collect")
+        return EnvSpec("Planning Game", obs_size, Discrete(5), self.horizon, 0.0, 1.0, names)
+
+    def sample_task(self, key: Key[Array, ""]) -> Int[Array, " nodes"]:
+        return jr.permutation(key, self.nodes)
+
+    def reset(self, key: Key[Array, ""], task: Int[Array, " nodes"]):
+        node_key, goal_key = jr.split(key)
+        node = jr.randint(node_key, (), 0, self.nodes)
+        zero = jnp.int32(0)
+        state = PlanningState(node, self._other(goal_key, node), zero, zero)
+        return state, self.observe(task, state)
+
+    def step(self, key: Key[Array, ""], task, state: PlanningState, action: Int[Array, ""]):
+        collected = (action == COLLECT) & (state.node == state.goal)
+        x, y = jnp.divmod(state.node, self.size)
+        dx, dy = jnp.array(MOVES)[action]
+        node = (x + dx) % self.size * self.size + (y + dy) % self.size
+        goal = jnp.where(collected, self._other(key, state.node), state.goal)
+        state = PlanningState(node, goal, state.time + 1, state.collected + collected)
+        step = Step(
+            self.observe(task, state),
+            collected.astype(jnp.float32),
+            jnp.zeros((), bool),
+            state.time == self.horizon,
+        )
+        return state, step
+
+    def observe(self, task: Int[Array, " nodes"], state: PlanningState) -> Float[Array, " obs"]:
+        if not self.show_labels:
+            return (state.node == state.goal).astype(jnp.float32)[None]
+        labels = task[jnp.stack([state.node, state.goal])]
+        return jax.nn.one_hot(labels, self.nodes).ravel()
+
+    def render(self, task, state: PlanningState, episode: int = 0, episodes: int = 1):
+        from splagger.envs import render
+
+        node, goal, time, collected = (int(x) for x in state)
+        return render.planning(
+            self.size, task.tolist(), node, goal, time, collected, self.show_labels
+        )
+
+    def _other(self, key, node):
+        """A node that is not this one, all equally likely."""
+        drawn = jr.randint(key, (), 0, self.nodes - 1)
+        return drawn + (drawn >= node)

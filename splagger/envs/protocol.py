@@ -1,0 +1,67 @@
+"""What an environment is: pure functions of explicit state. The task is an argument, never an attribute."""
+
+from typing import Any, NamedTuple, Protocol
+
+from jaxtyping import Array, Bool, Float, Key
+
+from splagger.spaces import ActionSpace
+
+Task = Any  # a pytree of arrays: all that distinguishes one task from another
+State = Any  # a pytree of arrays: all that changes within an episode
+
+
+class EnvSpec(NamedTuple):
+    """The shape of an environment: `horizon` is the longest an episode can last, in steps."""
+
+    name: str
+    obs_size: int
+    space: ActionSpace
+    horizon: int
+    obs_low: float
+    obs_high: float
+    action_names: tuple[str, ...] = ()
+
+
+class Step(NamedTuple):
+    """What one step brought. `truncated`: cut off by a time limit, not ended by the task."""
+
+    obs: Float[Array, " obs"]
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+    truncated: Bool[Array, ""]
+
+
+class Env(Protocol):
+    """One environment, no batch axis; the caller vmaps."""
+
+    @property
+    def spec(self) -> EnvSpec: ...
+
+    def sample_task(self, key: Key[Array, ""]) -> Task:
+        """A task from the distribution."""
+        ...
+
+    def reset(self, key: Key[Array, ""], task: Task) -> tuple[State, Float[Array, " obs"]]:
+        """The first state of an episode of this task, and what is seen of it."""
+        ...
+
+    def step(
+        self, key: Key[Array, ""], task: Task, state: State, action: Array
+    ) -> tuple[State, Step]:
+        """The state after an action, and what the step brought."""
+        ...
+
+    def observe(self, task: Task, state: State) -> Float[Array, " obs"]:
+        """What is seen of a state."""
+        ...
+
+    def render(self, task: Task, state: State, episode: int = 0, episodes: int = 1) -> Any:
+        """An RGB picture [H, W, 3] of a state, for people."""
+        ...
+
+
+def positive(owner: object, **values: float) -> None:
+    """Raises a ValueError that names the first of `values` that is not above zero."""
+    for name, value in values.items():
+        if not value > 0:
+            raise ValueError(f"{type(owner).__name__}: {name} must be positive, got {value}")

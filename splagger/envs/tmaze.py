@@ -1,0 +1,110 @@
+"""T-Mazes: a long corridor, a signal on the way, two doors at the end (Beck et al., 2020)."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from splagger.envs.protocol import EnvSpec, Step, positive
+from splagger.spaces import Discrete
+
+
+class TMazeTask(NamedTuple):
+    """Which door is right, and what the signal cells show (+1 up, -1 down)."""
+
+    door_up: Bool[Array, ""]
+    signals: Float[Array, " cells"]
+
+
+class TMazeState(NamedTuple):
+    """Where the agent is, and the noise it sees there."""
+
+    position: Int[Array, ""]
+    noise: Float[Array, ""]
+
+
+class TMaze(eqx.Module):
+    """A corridor of `length` cells that every action walks along; the last action opens a door.
+
+    The door is UP if an odd number of the signals say up: one signal names it (T-LS), two decide by
+    disagreeing (Agreement). Without signals the door is drawn and only the noise, which is +1 with
+    probability `noise_up` or `noise_down`, tells (Latent).
+
+    Observation: [at start, signal, at end, noise ±1]. Actions: left, right, up, down; at the end left
+    and up open the UP door, right and down the DOWN door.
+
+    >>> TMaze(length=1)
+    Traceback (most recent call last):
+    ValueError: TMaze: length must be at least 2, got 1
+    """
+
+    length: int = eqx.field(static=True, default=100)
+    signals: tuple[int, ...] = eqx.field(static=True, default=(1,))
+    noise_up: float = eqx.field(static=True, default=0.5)
+    noise_down: float = eqx.field(static=True, default=0.5)
+    reward_right: float = eqx.field(static=True, default=4.0)
+    reward_wrong: float = eqx.field(static=True, default=-3.0)
+
+    def __check_init__(self):
+        if self.length < 2:
+            raise ValueError(f"TMaze: length must be at least 2, got {self.length}")
+        outside = [cell for cell in self.signals if not 0 <= cell < self.length]
+        if outside or len(set(self.signals)) < len(self.signals):
+            raise ValueError(
+                f"TMaze: signals must be different cells from 0 to {self.length - 1}, got {self.signals}"
+            )
+        for name in ("noise_up", "noise_down"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"TMaze: {name} is a probability, got {getattr(self, name)}")
+
+    @property
+    def spec(self) -> EnvSpec:
+        return EnvSpec(
+            "T-Maze", 4, Discrete(4), self.length, -1.0, 1.0, ("left", "right", "up", "down")
+        )
+
+    def sample_task(self, key: Key[Array, ""]) -> TMazeTask:
+        ups = jr.bernoulli(key, shape=(max(1, len(self.signals)),))
+        signals = 2.0 * ups[: len(self.signals)].astype(jnp.float32) - 1.0
+        return TMazeTask(ups.sum() % 2 == 1, signals)
+
+    def reset(self, key: Key[Array, ""], task: TMazeTask):
+        state = TMazeState(jnp.int32(0), self._noise(key, task))
+        return state, self.observe(task, state)
+
+    def step(self, key: Key[Array, ""], task: TMazeTask, state: TMazeState, action: Int[Array, ""]):
+        at_end = state.position == self.length - 1
+        chose_up = (action == 0) | (action == 2)
+        prize = jnp.where(chose_up == task.door_up, self.reward_right, self.reward_wrong)
+        position = jnp.minimum(state.position + 1, self.length - 1)
+        state = TMazeState(position, self._noise(key, task))
+        reward = jnp.where(at_end, prize, 0.0)
+        return state, Step(self.observe(task, state), reward, at_end, jnp.zeros((), bool))
+
+    def observe(self, task: TMazeTask, state: TMazeState) -> Float[Array, " 4"]:
+        here = state.position == jnp.array(self.signals, jnp.int32)
+        signal = jnp.sum(here * task.signals)
+        first, last = state.position == 0, state.position == self.length - 1
+        return jnp.stack([first, signal, last, state.noise]).astype(jnp.float32)
+
+    def render(self, task: TMazeTask, state: TMazeState, episode: int = 0, episodes: int = 1):
+        from splagger.envs import render
+
+        cells = [
+            (c, int(s)) for c, s in zip(self.signals, task.signals.tolist(), strict=True)
+        ]
+        return render.tmaze(
+            self.length,
+            int(state.position),
+            cells,
+            bool(task.door_up),
+            episode + 1,
+            episodes,
+            float(state.noise),
+        )
+
+    def _noise(self, key, task):
+        up = jr.bernoulli(key, jnp.where(task.door_up, self.noise_up, self.noise_down))
+        return 2.0 * up.astype(jnp.float32) - 1.0

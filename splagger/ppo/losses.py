@@ -1,0 +1,58 @@
+"""The pieces of the PPO objective: pure, per element, the formula in the docstring."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from splagger.ppo.normalize import recurrence
+
+
+def gae(
+    reward: Float[Array, "T ..."],
+    value: Float[Array, "T ..."],
+    last_value: Float[Array, "..."],
+    ended: Bool[Array, "T ..."],
+    cut: Bool[Array, "T ..."],
+    discount: float,
+    decay: float,
+) -> Float[Array, "T ..."]:
+    """Aₜ = bₜ (δₜ + γλ mₜ Aₜ₊₁) with δₜ = rₜ + γ mₜ Vₜ₊₁ - Vₜ.
+
+    m = 0 where the *task* `ended`: value flows across the episodes of a meta-episode. b = 0 where a
+    time limit `cut` the episode: such a step says nothing about its action.
+    """
+    live, counts = discount * (1.0 - ended), 1.0 - cut
+    next_value = jnp.concatenate([value[1:], last_value[None]])
+    delta = reward + live * next_value - value
+    return recurrence(counts * decay * live, counts * delta, reverse=True)
+
+
+def standardize(advantage: Float[Array, "..."]) -> Float[Array, "..."]:
+    """(A - mean) / (std + 1e-5)."""
+    return (advantage - advantage.mean()) / (advantage.std() + 1e-5)
+
+
+def surrogate(ratio: Float[Array, "..."], advantage: Float[Array, "..."], clip: float):
+    """-min(ρ A, clip(ρ, 1 ± ε) A)."""
+    return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
+
+
+def huber(error: Float[Array, "..."]) -> Float[Array, "..."]:
+    """½ x² up to 1, |x| - ½ beyond."""
+    size = jnp.abs(error)
+    return jnp.where(size < 1, 0.5 * size**2, size - 0.5)
+
+
+def clipped_value_loss(
+    value: Float[Array, "..."],
+    old_value: Float[Array, "..."],
+    target: Float[Array, "..."],
+    clip: float,
+) -> Float[Array, "..."]:
+    """½ max(huber(V - R), huber(V_old + clip(V - V_old, ± ε) - R))."""
+    near = old_value + jnp.clip(value - old_value, -clip, clip)
+    return 0.5 * jnp.maximum(huber(value - target), huber(near - target))
+
+
+def explained_variance(prediction: Float[Array, "..."], target: Float[Array, "..."]):
+    """1 - Var(R - V) / Var(R): 1 is perfect, 0 is no better than a constant."""
+    return 1.0 - jnp.var(target - prediction) / (jnp.var(target) + 1e-8)

@@ -1,0 +1,63 @@
+"""Learning the memory by explaining the task: reconstruction and KL, on past trajectories (PEARL-vari)."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int, Key
+
+from splagger.agent import Agent
+from splagger.policy.latent import gaussian_kl
+from splagger.ppo.buffer import Buffer, sample
+from splagger.ppo.types import PPOConfig
+from splagger.sequence import Transition
+
+
+def beliefs(agent: Agent, steps: Transition) -> Float[Array, "L1 out"]:
+    """The memory's output before any step of a trajectory and after each."""
+    start = agent.start()
+    no_resets = jnp.zeros(steps.reward.shape[0], bool)
+    _, outputs = agent.memory.unroll(start, steps, no_resets)
+    return jnp.concatenate([start.output[None], outputs])
+
+
+def belief_kl(agent: Agent, outputs: Float[Array, "T out"], first) -> Float[Array, " T"]:
+    """KL(qₜ ‖ qₜ₋₁), against N(0, I) where `first`; 0 at t = 0 if it is not."""
+    previous = jnp.concatenate([outputs[:1], outputs[:-1]])
+    prior = agent.latent.prior(outputs[0])
+    previous = jnp.where(first[:, None], prior, previous)
+    return jax.vmap(agent.latent.kl)(outputs, previous)
+
+
+def trajectory_loss(
+    agent: Agent, config: PPOConfig, steps: Transition, length: Int[Array, ""], key: Key[Array, ""]
+) -> Float[Array, ""]:
+    """Error of decoding random steps from random beliefs, summed, plus the weighted mean KL."""
+    time_key, step_key, noise_key = jr.split(key, 3)
+    outputs = beliefs(agent, steps)
+    horizon = outputs.shape[0] - 1
+    times = jr.randint(time_key, (config.beliefs,), 0, length + 1)
+    chosen = jr.randint(step_key, (config.beliefs, config.decoded or horizon), 0, length)
+    mean, log_variance = jnp.split(outputs[times], 2, axis=1)
+    latents = mean + jnp.exp(0.5 * log_variance) * jr.normal(noise_key, mean.shape)
+
+    def explain(latent, chosen):
+        """The summed error of one belief over the steps it must decode."""
+        picked = jax.tree.map(lambda leaf: leaf[chosen], steps)
+        return jax.vmap(agent.decoder.error, in_axes=(None, 0))(latent, picked).sum()
+
+    previous = jnp.concatenate([jnp.zeros_like(outputs[:1]), outputs[:-1]])
+    kl = jax.vmap(gaussian_kl)(outputs[times], previous[times]).mean()
+    weight = config.reconstruction_kl_weight * config.kl_terms
+    return jax.vmap(explain)(latents, chosen).sum() + weight * kl
+
+
+def reconstruction_loss(
+    agent: Agent, config: PPOConfig, buffer: Buffer, key: Key[Array, ""]
+) -> Float[Array, ""]:
+    """Mean loss of a few trajectories; 0 while none is complete."""
+    sample_key, loss_key = jr.split(key)
+    steps, lengths, weights = sample(buffer, config.trajectories, sample_key)
+    keys = jr.split(loss_key, config.trajectories)
+    one = lambda steps, length, key: trajectory_loss(agent, config, steps, length, key)  # noqa: E731
+    losses = jax.vmap(one)(steps, jnp.maximum(lengths, 1), keys)
+    return jnp.sum(losses * weights) / jnp.maximum(weights.sum(), 1.0)

@@ -1,0 +1,315 @@
+"""THE LOOP: act, judge, learn, remember. Everything here is pure; vmap it over `tunables` and `key`.
+
+    init(config, tunables, key) → TrainState
+    update(config, tunables, state) → (TrainState, metrics)      one rollout and what is learned from it
+    block(config, tunables, state) → (TrainState, metrics)       `eval_interval` updates, then evaluation
+    train(config, tunables, key) → (TrainState, metrics [blocks])
+
+Each update draws its randomness from fold_in(key, update): a run that was interrupted goes on as if it had
+not been.
+"""
+
+import functools as ft
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import Array, Float, Int, Key
+
+from splagger.agent import Agent, Normalizers, build
+from splagger.ppo import losses
+from splagger.ppo.buffer import Buffer, insert
+from splagger.ppo.evaluate import episode_returns
+from splagger.ppo.normalize import ReturnScale, scale_rewards
+from splagger.ppo.objectives import belief_kl, reconstruction_loss
+from splagger.ppo.rollout import Life, Rollout, begin, collect
+from splagger.ppo.types import Config, PPOConfig, Tunables
+from splagger.sequence import Transition
+
+Metrics = dict[str, Float[Array, "..."]]
+
+# Streams of randomness that no update uses: updates count up from 0.
+INIT_STREAM, EVAL_STREAM = 2**31 - 1, 2**31 - 2
+
+
+class Optimizers(NamedTuple):
+    """Adam's moments of each group of parameters; the third is for memories that learn to explain."""
+
+    encoder: optax.OptState
+    policy: optax.OptState
+    explanation: optax.OptState | None
+
+
+class TrainState(NamedTuple):
+    """Everything that changes: save it, and the run can go on."""
+
+    agent: Agent
+    optimizers: Optimizers
+    life: Life
+    normalizers: Normalizers
+    scale: ReturnScale
+    buffer: Buffer | None
+    key: Key[Array, ""]
+    update: Int[Array, ""]
+
+
+class Batch(NamedTuple):
+    """What the update learns from, one entry a step, leaves [T · N, …]."""
+
+    obs: Float[Array, "B obs"]
+    action: Array
+    noise: Float[Array, "B z"]
+    log_prob: Float[Array, " B"]
+    value: Float[Array, " B"]
+    advantage: Float[Array, " B"]
+    target: Float[Array, " B"]
+
+
+def init(config: Config, tunables: Tunables, key: Key[Array, ""]) -> TrainState:
+    """A fresh agent in fresh environments."""
+    agent_key, life_key = jr.split(jr.fold_in(key, INIT_STREAM))
+    agent = build(agent_key, config.method, config.interface, config.network)
+    agent = _set_temperature(agent, tunables.temperature)
+    encoder, policy, explanation = _optimizers(config.ppo)
+    explains = agent.decoder is not None
+    return TrainState(
+        agent,
+        Optimizers(
+            encoder.init(agent.memory),
+            policy.init(agent.policy),
+            explanation.init((agent.memory, agent.decoder)) if explains else None,
+        ),
+        begin(config.env, agent, config.ppo.envs, life_key),
+        agent.normalizers(),
+        ReturnScale.create(config.ppo.envs),
+        _empty_buffer(config) if explains else None,
+        key,
+        jnp.int32(0),
+    )
+
+
+def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
+    """One rollout, and all that is learned from it."""
+    rollout_key, shuffle_key, explain_key = jr.split(jr.fold_in(state.key, state.update), 3)
+    before = state.life.memory
+    life, rollout, _ = collect(
+        config.env,
+        state.agent,
+        state.normalizers,
+        state.life,
+        jr.split(rollout_key, config.ppo.steps),
+    )
+    scale, batch = judge(config.ppo, state, life, rollout)
+    state, metrics = improve(config, tunables, state, rollout, batch, shuffle_key)
+    state, explained = explain(config, state, rollout, explain_key)
+
+    # What the agent remembers is told again by the new parameters, and only now the moments move:
+    # the epochs saw those that the rollout had used, so their ratios started at 1.
+    replay = jax.vmap(state.agent.replay, in_axes=(0, 1, 1), out_axes=(0, 1))
+    memory, outputs = replay(before, rollout.transitions, rollout.task_done)
+    normalizers = Normalizers(
+        state.normalizers.obs.update(batch.obs),
+        state.normalizers.output.update(_flat(outputs)),
+    )
+    state = state._replace(
+        life=Life(life.env, memory), normalizers=normalizers, scale=scale, update=state.update + 1
+    )
+    return state, metrics | explained
+
+
+def judge(config: PPOConfig, state: TrainState, life: Life, rollout: Rollout):
+    """(return scale, batch): values, advantages and targets of what was collected."""
+    agent, normalizers = state.agent, state.normalizers
+    inputs = rollout.outputs, rollout.transitions.obs, rollout.noise
+    # All values at once after the rollout, in pieces the size of a minibatch: half the rollout's work
+    # becomes a few large matmuls.
+    size = config.minibatches, config.batch // config.minibatches
+    pieces = jax.tree.map(lambda x: x.reshape(*size, *x.shape[2:]), inputs)
+    one_value = lambda inputs: agent.value(*inputs, normalizers)  # noqa: E731
+    value = jax.lax.map(jax.vmap(one_value), pieces).reshape(rollout.log_prob.shape)
+    last_noise = jnp.zeros_like(rollout.noise[0])  # a stochastic latent is judged by its mean
+    last_value = jax.vmap(one_value)((life.memory.output, life.env.obs, last_noise))
+
+    scale, reward = scale_rewards(
+        state.scale, rollout.transitions.reward, rollout.task_done, config.discount
+    )
+    cut = rollout.truncated & config.mask_truncated
+    ends = rollout.task_done, cut
+    advantage = losses.gae(reward, value, last_value, *ends, config.discount, config.gae_decay)
+    batch = Batch(
+        obs=rollout.transitions.obs,
+        action=rollout.transitions.action,
+        noise=rollout.noise,
+        log_prob=rollout.log_prob,
+        value=value,
+        advantage=losses.standardize(advantage),
+        target=advantage + value,
+    )
+    return scale, jax.tree.map(_flat, batch)
+
+
+def improve(
+    config: Config,
+    tunables: Tunables,
+    state: TrainState,
+    rollout: Rollout,
+    batch: Batch,
+    key: Key[Array, ""],
+):
+    """Epochs of minibatches of single steps; each re-encodes the whole rollout with gradient."""
+    ppo = config.ppo
+    encoder, policy, _ = _optimizers(ppo)
+    progress = state.update / config.updates
+    rate = tunables.learning_rate * (1.0 - progress if ppo.anneal else 1.0)
+
+    def one(carry, index):
+        agent, optimizers = carry
+        loss = ft.partial(_loss, config, tunables, state, rollout, batch, index)
+        grads, metrics = jax.grad(loss, has_aux=True)((agent.memory, agent.policy))
+        steps, encoder_state = encoder.update(grads[0], optimizers.encoder)
+        memory = _descend(agent.memory, steps, rate)
+        steps, policy_state = policy.update(grads[1], optimizers.policy)
+        agent = Agent(memory, agent.latent, _descend(agent.policy, steps, rate), agent.decoder)
+        metrics["encoder_grad_norm"] = optax.global_norm(grads[0])
+        metrics["policy_grad_norm"] = optax.global_norm(grads[1])
+        return (agent, optimizers._replace(encoder=encoder_state, policy=policy_state)), metrics
+
+    orders = jax.vmap(lambda k: jr.permutation(k, ppo.batch))(jr.split(key, ppo.epochs))
+    indices = orders.reshape(ppo.epochs * ppo.minibatches, -1)
+    (agent, optimizers), metrics = jax.lax.scan(one, (state.agent, state.optimizers), indices)
+    first_ratio = metrics.pop("ratio_error")[0]
+    means = jax.tree.map(lambda m: m.mean(), metrics)
+    means["first_ratio_error"] = first_ratio
+    means["explained_variance"] = losses.explained_variance(batch.value, batch.target)
+    return state._replace(agent=agent, optimizers=optimizers), means
+
+
+def _loss(config, tunables, state, rollout, batch, index, params):
+    """The PPO loss of the steps at `index`; its gradient flows through the whole rollout."""
+    ppo = config.ppo
+    agent = Agent(params[0], state.agent.latent, params[1], None)
+    replay = jax.vmap(agent.replay, in_axes=(0, 1, 1), out_axes=(0, 1))
+    _, outputs = replay(state.life.memory, rollout.transitions, rollout.task_done)
+    picked = jax.tree.map(lambda x: x[index], batch)
+
+    judged = jax.vmap(agent.judge, in_axes=(0, 0, 0, None))
+    distribution, value = judged(
+        _flat(outputs)[index], picked.obs, picked.noise, state.normalizers
+    )
+    log_prob = jax.vmap(lambda d, a: d.log_prob(a))(distribution, picked.action)
+    ratio = jnp.exp(log_prob - picked.log_prob)
+    policy_loss = losses.surrogate(ratio, picked.advantage, ppo.clip).mean()
+    value_loss = losses.clipped_value_loss(value, picked.value, picked.target, ppo.clip).mean()
+    entropy = jax.vmap(lambda d: d.entropy())(distribution).mean()
+    first = jnp.concatenate([jnp.zeros_like(rollout.task_done[:1]), rollout.task_done[:-1]])
+    kl = jax.vmap(ft.partial(belief_kl, agent), in_axes=1)(outputs, first).mean()
+
+    total = policy_loss + ppo.value_weight * value_loss - tunables.entropy * entropy
+    total = total + tunables.kl_weight * ppo.kl_terms * kl
+    metrics = {
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "kl": kl,
+        "clip_fraction": (jnp.abs(ratio - 1) > ppo.clip).mean(),
+        "ratio_error": jnp.abs(ratio - 1).max(),
+    }
+    return total, metrics
+
+
+def explain(config: Config, state: TrainState, rollout: Rollout, key: Key[Array, ""]):
+    """What memories that learn by reconstruction do after each update; nothing for the rest."""
+    if state.buffer is None or state.agent.decoder is None:
+        return state, {"reconstruction_loss": jnp.zeros(())}
+    ppo = config.ppo
+    optimizer = _optimizers(ppo)[2]
+    buffer = insert(state.buffer, rollout.transitions, rollout.task_done)
+
+    def one(carry, key):
+        agent, optimizer_state = carry
+
+        def loss(params):
+            memory, decoder = params
+            explained = Agent(memory, agent.latent, agent.policy, decoder)
+            return reconstruction_loss(explained, ppo, buffer, key)
+
+        params = agent.memory, agent.decoder
+        value, grads = jax.value_and_grad(loss)(params)
+        steps, optimizer_state = optimizer.update(grads, optimizer_state)
+        memory, decoder = _descend(params, steps, ppo.reconstruction_rate)
+        return (Agent(memory, agent.latent, agent.policy, decoder), optimizer_state), value
+
+    carry = state.agent, state.optimizers.explanation
+    (agent, explanation), value = jax.lax.scan(one, carry, jr.split(key, ppo.reconstruction_steps))
+    optimizers = state.optimizers._replace(explanation=explanation)
+    state = state._replace(agent=agent, optimizers=optimizers, buffer=buffer)
+    return state, {"reconstruction_loss": value.mean()}
+
+
+def evaluation(config: Config, state: TrainState) -> Metrics:
+    """Return per episode and per meta-episode on fresh tasks: the same for every method and rate."""
+    key = jr.fold_in(jr.fold_in(state.key, EVAL_STREAM), state.update)
+    tasks = config.ppo.eval_tasks
+    returns = episode_returns(config.env, state.agent, state.normalizers, tasks, key).mean(axis=0)
+    episodes = {f"return_episode_{k + 1}": r for k, r in enumerate(returns)}
+    return {"return": returns.sum(), **episodes}
+
+
+def block(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
+    """`eval_interval` updates, their mean metrics, and an evaluation after the last."""
+    one = lambda state, _: update(config, tunables, state)  # noqa: E731
+    state, metrics = jax.lax.scan(one, state, length=config.ppo.eval_interval)
+    means = jax.tree.map(lambda m: m.mean(), metrics)
+    return state, means | evaluation(config, state)
+
+
+@ft.partial(jax.jit, static_argnums=0)
+def train(config: Config, tunables: Tunables, key: Key[Array, ""]) -> tuple[TrainState, Metrics]:
+    """Trains one agent from start to end in one program."""
+    state = init(config, tunables, key)
+    one = lambda state, _: block(config, tunables, state)  # noqa: E731
+    return jax.lax.scan(one, state, length=config.updates // config.ppo.eval_interval)
+
+
+def _optimizers(config: PPOConfig):
+    """Transformations of gradients into Adam's steps, of length 1: the rate is applied by `_descend`."""
+
+    def clipped_adam(epsilon):
+        clip = optax.clip_by_global_norm(config.max_grad_norm)
+        return optax.chain(clip, optax.scale_by_adam(eps=epsilon))
+
+    return (
+        clipped_adam(config.encoder_epsilon),
+        clipped_adam(config.policy_epsilon),
+        optax.scale_by_adam(eps=1e-8),
+    )
+
+
+def _descend(params, steps, rate):
+    return jax.tree.map(lambda p, s: p - rate * s, params, steps)
+
+
+def _flat(x: Float[Array, "T N ..."]) -> Float[Array, "B ..."]:
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+def _set_temperature(agent: Agent, temperature) -> Agent:
+    """The initial temperature is a tunable; most aggregators have none."""
+    where = lambda agent: agent.memory.aggregation.aggregator.temperature  # noqa: E731
+    if not hasattr(agent.memory.aggregation.aggregator, "temperature"):
+        return agent
+    return eqx.tree_at(where, agent, jnp.asarray(temperature, jnp.float32))
+
+
+def _empty_buffer(config: Config) -> Buffer:
+    """Room for `ppo.buffer` trajectories, but for no more than the run can bring."""
+    ppo, env = config.ppo, config.env
+    obs = jnp.zeros(env.obs_size)
+    example = Transition(obs, env.space.zero(), jnp.zeros(()), obs)
+    expected = 2 * config.updates * ppo.batch // env.horizon
+    least = 2 * (ppo.envs + ppo.batch // env.episodes)  # open rows and those of one rollout
+    rows = max(min(ppo.buffer, expected), least, ppo.trajectories)
+    return Buffer.create(rows, env.horizon, ppo.envs, example)

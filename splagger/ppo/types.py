@@ -1,0 +1,86 @@
+"""The settings of training, and what it passes around. What is static and what is traced is told by type."""
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from splagger.agent import Interface, Network
+from splagger.envs import MetaEnv
+from splagger.methods import Method
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Numbers that shape the compiled program; the defaults are those of the T-Mazes."""
+
+    envs: int = 16  # environments side by side
+    steps: int = 700  # steps of each in a rollout
+    epochs: int = 2
+    minibatches: int = 4
+    clip: float = 0.05  # of the probability ratio, and of the value's change
+    discount: float = 0.95
+    gae_decay: float = 0.95
+    value_weight: float = 0.5
+    entropy: float = 0.1  # default of the tunable
+    policy_epsilon: float = 1e-5  # of Adam
+    encoder_epsilon: float = 1e-8
+    max_grad_norm: float = 0.5  # of each of the two parameter groups
+    anneal: bool = False  # learning rate falls linearly to 0
+    mask_truncated: bool = False  # no advantage at a step that a time limit cut off
+    eval_interval: int = 1  # updates between evaluations
+    eval_tasks: int = 16
+    kl_weight: float = 1e-6  # default of the tunable, in the unit of the authors' code
+    kl_terms: float = 31250.0  # terms of that code's sum: weight · terms · mean KL is the same loss
+    # The rest matters to methods that learn by reconstruction (PEARL-vari).
+    reconstruction_rate: float = 1e-3
+    reconstruction_kl_weight: float = 1.0
+    reconstruction_steps: int = 3  # a PPO update
+    trajectories: int = 25  # a reconstruction step
+    beliefs: int = 50  # times of a trajectory whose belief must explain it
+    decoded: int | None = None  # steps each belief decodes; None: as many as a meta-episode has
+    buffer: int = 100_000  # trajectories kept
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            at_least_one = field.type in ("int", int)
+            if at_least_one and value < 1:
+                raise ValueError(f"ppo.{field.name} must be at least 1, got {value}")
+            if field.type in ("float", float) and (not np.isfinite(value) or value < 0):
+                raise ValueError(f"ppo.{field.name} must be a finite number ≥ 0, got {value}")
+        if self.batch % self.minibatches:
+            raise ValueError(
+                f"ppo.minibatches={self.minibatches} does not divide the {self.batch} steps of a rollout "
+                f"(ppo.envs={self.envs} × ppo.steps={self.steps})"
+            )
+
+    @property
+    def batch(self) -> int:
+        """Frames of one update."""
+        return self.envs * self.steps
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that is static in a training program: hashable, so it can be a static argument of jit."""
+
+    method: Method
+    env: MetaEnv
+    ppo: PPOConfig
+    network: Network
+    updates: int
+
+    @property
+    def interface(self) -> Interface:
+        return Interface(self.env.obs_size, self.env.space, self.env.horizon)
+
+
+class Tunables(NamedTuple):
+    """Numbers that a sweep may vary inside one compiled program."""
+
+    learning_rate: Float[Array, "*runs"] | float
+    entropy: Float[Array, "*runs"] | float
+    kl_weight: Float[Array, "*runs"] | float
+    temperature: Float[Array, "*runs"] | float  # initial; for aggregators that have one
