@@ -21,5 +21,11 @@ from splagger.spaces import Continuous as Continuous
 from splagger.spaces import Discrete as Discrete
 from splagger.registry import ENVS as ENVS
 
+from splagger.experiments.api import curves as curves
+from splagger.experiments.api import evaluate as evaluate
+from splagger.experiments.api import load as load
+from splagger.experiments.api import train as train
+from splagger.experiments.api import watch as watch
+
 if "gymnasium" in _sys.modules:  # then our environments are wanted there too
     import splagger.interop.gymnasium

@@ -1,5 +1,7 @@
 """Initializers: each takes a key and a shape (out, in) and returns a float32 matrix."""
 
+import functools as ft
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -15,8 +17,16 @@ def uniform_fan_in(key: Key[Array, ""], shape: tuple[int, ...], fan_in: int) -> 
 def orthogonal(
     key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0
 ) -> Float[Array, "out in"]:
-    """A matrix with orthonormal rows or columns (whichever are fewer), times `gain`."""
-    return jax.nn.initializers.orthogonal(gain)(key, shape, jnp.float32)
+    """A matrix with orthonormal rows or columns (whichever are fewer), uniform among them, times `gain`.
+
+    It is the polar factor of a Gaussian matrix, by Newton-Schulz iteration X ← 1.5 X - 0.5 X XᵀX: plain
+    matmuls, which compile in no time and batch under vmap, where a QR decomposition does neither.
+    """
+    x = jr.normal(key, (max(shape), min(shape)))
+    matmul = ft.partial(jnp.matmul, precision="highest")
+    polish = lambda _, x: 1.5 * x - 0.5 * matmul(x, matmul(x.T, x))  # noqa: E731
+    x = jax.lax.fori_loop(0, 50, polish, x / jnp.linalg.norm(x))
+    return gain * (x if shape[0] >= shape[1] else x.T)
 
 
 def normc(key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0) -> Float[Array, "out in"]:

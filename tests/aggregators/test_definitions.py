@@ -25,7 +25,8 @@ from tests.close import assert_close
 from tests.parity import numpy_models as naive
 
 WIDTH, STEPS = 8, 9
-fast_jit = ft.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 # name → aggregator, formula of a whole prefix, numbers read of 8; temperatures divide exactly
 TABLE = {
     "max": (Max(), naive.agg_max, 8),

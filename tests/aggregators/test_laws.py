@@ -24,7 +24,8 @@ from splagger.aggregators import (
 from tests.close import assert_close
 
 WIDTH, STEPS = 6, 13
-fast_jit = ft.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 LOW, HIGH = jnp.exp(jr.uniform(jr.key(7), (2,), minval=-3.0, maxval=1.0))  # random temperatures
 PLAIN = {
     "max": Max(),

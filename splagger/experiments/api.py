@@ -1,0 +1,104 @@
+"""The library's verbs: train, load, evaluate, watch."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.random as jr
+import numpy as np
+
+from splagger.experiments.grid import Run
+from splagger.experiments.player import Player
+from splagger.experiments.player import load as load
+from splagger.experiments.program import use_compilation_cache
+from splagger.experiments.runner import execute
+from splagger.methods import Method
+from splagger.ppo.evaluate import episode_returns
+from splagger.registry import PAPER_RATES, EnvRow
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def train(
+    env: str | EnvRow,
+    method: str | Method,
+    rates: Sequence[float] = PAPER_RATES,
+    seeds: int | Sequence[int] = 3,
+    frames: float | None = None,
+    out: str | Path = "runs",
+    settings: Mapping[str, Any] | None = None,
+    force: bool = False,
+    show: bool = True,
+    **grids: Sequence[float],
+) -> "pandas.DataFrame":
+    """Trains all rates × seeds in one program and returns the curves, one line an evaluation and run.
+
+    A finished run is not trained again, an interrupted one goes on. `settings` are overrides such as
+    {"ppo.entropy": 0}; `grids` sweep further numbers: entropy_weights, kl_weights, temperatures. The
+    folder is in the frame's `attrs["folder"]`: pass it to `load`.
+    """
+    run = Run.create(env, method, rates, seeds, frames, settings, **grids)
+    folder, _ = execute(run, out, force, show=show)
+    return curves(folder.path)
+
+
+def curves(path: str | Path) -> "pandas.DataFrame":
+    """The curves of a run folder."""
+    import pandas
+
+    from splagger.experiments.records import CURVES
+
+    frame = pandas.read_csv(Path(path) / CURVES)
+    frame.attrs["folder"] = str(path)
+    return frame
+
+
+class Score(NamedTuple):
+    """Mean and half-width of the 95% interval, over tasks."""
+
+    mean: float
+    margin: float
+    tasks: int
+
+
+def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Score], Score]:
+    """(score of each episode, score of the meta-episode) on fresh tasks, with the most likely actions."""
+    if tasks < 2:
+        raise ValueError(f"an interval needs at least 2 tasks, got {tasks}")
+    use_compilation_cache()
+    batch = min(tasks, 256)  # enough to fill the machine, little enough for its memory
+    one = jax.jit(lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key))
+    keys = jr.split(jr.key(seed), -(-tasks // batch))
+    returns = np.concatenate([np.asarray(one(key)) for key in keys])[:tasks]
+    return [_score(column) for column in returns.T], _score(returns.sum(axis=1))
+
+
+def _score(values: np.ndarray) -> Score:
+    margin = 1.96 * values.std(ddof=1) / math.sqrt(len(values))
+    return Score(float(values.mean()), float(margin), len(values))
+
+
+def watch(player: Player, path: str | Path, seed: int = 0, fps: int = 15) -> float:
+    """Writes a GIF of the agent living through one meta-episode; returns what it earned."""
+    from PIL import Image
+
+    env, total = player.env, 0.0
+    step = jax.jit(env.step)
+    key, state = jr.key(seed), jax.jit(env.reset)(jr.key(seed))
+    player.reset()
+    frames, done = [env.render(state)], False
+    while not done:
+        key, step_key = jr.split(key)
+        action = player.act(state.obs)
+        state, out = step(step_key, state, jax.numpy.asarray(action))
+        done = bool(out.task_done)
+        player.observe(action, float(out.reward), out.next_obs if done else state.obs, done)
+        total += float(out.reward)
+        if not done:
+            frames.append(env.render(jax.device_get(state)))
+    pictures = [Image.fromarray(frame).quantize(64) for frame in frames]
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=1000 // fps, loop=0)
+    return total

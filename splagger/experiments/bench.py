@@ -1,0 +1,46 @@
+"""How fast training is on this machine."""
+
+import resource
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from splagger.experiments.grid import Run
+from splagger.experiments.program import compile_grid
+from splagger.experiments.provenance import provenance
+
+
+def measure(env: str, method: str, runs: int = 1, blocks: int = 3) -> dict[str, Any]:
+    """Frames a second of the median block (all runs together), seconds to compile, peak memory."""
+    if runs < 1 or blocks < 1:
+        raise ValueError(f"runs and blocks must be positive, got {runs} and {blocks}")
+    run = Run.create(env, method, rates=[1e-3], seeds=runs)
+    program = compile_grid(run.config, run.points)
+    state = jax.block_until_ready(program.init())
+    started = time.monotonic()
+    state, _ = program.block(state)
+    first = time.monotonic() - started
+    times = []
+    for _ in range(blocks):
+        started = time.monotonic()
+        state, _ = program.block(state)
+        times.append(time.monotonic() - started)
+    block = float(np.median(times))
+    frames = run.config.ppo.batch * run.config.ppo.eval_interval * runs
+    return {
+        "frames_per_second": frames / block,
+        "seconds_per_update": block / run.config.ppo.eval_interval,
+        "compile_seconds": first - block,
+        "peak_host_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
+        "peak_device_memory_gb": _device_memory(),
+        "runs": runs,
+        **{k: provenance()[k] for k in ("commit", "device", "command")},
+    }
+
+
+def _device_memory() -> float | None:
+    stats = jax.devices()[0].memory_stats() or {}
+    peak = stats.get("peak_bytes_in_use")
+    return peak / 1e9 if peak else None

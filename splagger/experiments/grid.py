@@ -1,0 +1,195 @@
+"""What to run: one environment, one method, and a grid of rates, seeds and other numbers."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import types
+import typing
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from splagger.agent import Network
+from splagger.methods import METHODS, Method
+from splagger.ppo.types import Config, PPOConfig
+from splagger.registry import ENVS, PAPER_RATES, EnvRow
+from splagger.tables import lookup
+
+
+class Point(NamedTuple):
+    """One member of the grid: what distinguishes it from the others."""
+
+    rate: float
+    entropy_weight: float
+    kl_weight: float
+    temperature: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """The frozen description of an experiment; its `digest` names the folder.
+
+    >>> run = Run.create("t-ls", "splagger", rates=(1e-3, 3e-4), seeds=3)
+    >>> len(run.points), run.config.updates
+    (6, 133)
+    """
+
+    row: EnvRow
+    method: Method
+    frames: int
+    rates: tuple[float, ...]
+    seeds: tuple[int, ...]
+    entropy_weights: tuple[float, ...]
+    kl_weights: tuple[float, ...]
+    temperatures: tuple[float, ...]
+    overrides: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def create(
+        cls,
+        env: str | EnvRow,
+        method: str | Method,
+        rates: typing.Sequence[float] = PAPER_RATES,
+        seeds: int | typing.Sequence[int] = 3,
+        frames: float | None = None,
+        overrides: typing.Mapping[str, Any] | None = None,
+        entropy_weights: typing.Sequence[float] = (),
+        kl_weights: typing.Sequence[float] = (),
+        temperatures: typing.Sequence[float] = (),
+    ) -> "Run":
+        """Names are looked up, defaults come from the environment's row and the method.
+
+        `overrides` maps "ppo.…", "env.…" and "network.…" to other values; every empty grid means the
+        row's own number.
+        """
+        row = lookup(ENVS, env, "environment") if isinstance(env, str) else env
+        chosen = lookup(METHODS, method, "method") if isinstance(method, str) else method
+        row = _override(row, overrides or {})
+        seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+        own_temperature = getattr(chosen.aggregator, "temperature", 0.0)
+        run = cls(
+            row,
+            chosen,
+            int(row.frames if frames is None else frames),
+            tuple(float(rate) for rate in rates),
+            seeds,
+            tuple(entropy_weights) or (row.ppo.entropy,),
+            tuple(kl_weights) or (row.ppo.kl_weight,),
+            tuple(temperatures) or (float(own_temperature),),
+            tuple(sorted((overrides or {}).items())),
+        )
+        run._check()
+        return run
+
+    def _check(self) -> None:
+        if self.frames < 1:
+            raise ValueError(f"frames must be positive, got {self.frames}")
+        if not self.rates or not self.seeds:
+            raise ValueError("a run needs at least one rate and one seed")
+        for name in ("rates", "entropy_weights", "kl_weights", "temperatures"):
+            for value in getattr(self, name):
+                if not math.isfinite(value) or value < 0:
+                    raise ValueError(f"{name} must be finite numbers ≥ 0, got {value}")
+        if len(set(self.points)) < len(self.points):
+            raise ValueError("a rate, seed or other number is listed twice")
+
+    @property
+    def points(self) -> list[Point]:
+        axes = self.rates, self.entropy_weights, self.kl_weights, self.temperatures, self.seeds
+        return [Point(*values) for values in itertools.product(*axes)]
+
+    @property
+    def config(self) -> Config:
+        return Config(
+            self.method, self.row.meta, self.row.ppo, self.row.network, self._updates()
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What `create` needs to make this run again, as plain data."""
+        return {
+            "env": self.row.name,
+            "method": self.method.name,
+            "frames": self.frames,
+            "rates": self.rates,
+            "seeds": self.seeds,
+            "entropy_weights": self.entropy_weights,
+            "kl_weights": self.kl_weights,
+            "temperatures": self.temperatures,
+            "overrides": dict(self.overrides),
+        }
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal experiments; more frames of the same experiment do not change it."""
+        text = json.dumps(self.describe(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    def describe(self) -> dict[str, Any]:
+        """All that determines the result, as plain data. Frames count only where a schedule or a buffer
+        depends on them; elsewhere a longer run begins like a shorter one."""
+        plan = {
+            "env": self.row.name,
+            "environment": repr(self.row.env),
+            "episodes": self.row.episodes,
+            "method": repr(self.method),
+            "ppo": dataclasses.asdict(self.row.ppo),
+            "network": dataclasses.asdict(self.row.network),
+            "rates": self.rates,
+            "seeds": self.seeds,
+            "entropy_weights": self.entropy_weights,
+            "kl_weights": self.kl_weights,
+            "temperatures": self.temperatures,
+        }
+        if self.row.ppo.anneal or self.method.reconstruct:
+            plan["updates"] = self._updates()
+        return plan
+
+    def _updates(self) -> int:
+        """Whole evaluation intervals, at least one."""
+        interval = self.row.ppo.eval_interval
+        updates = max(1, self.frames // self.row.ppo.batch)
+        return -(-updates // interval) * interval
+
+
+def _override(row: EnvRow, overrides: typing.Mapping[str, Any]) -> EnvRow:
+    """The row with "part.field" replaced, each value checked against the field's type."""
+    parts = {"ppo": row.ppo, "network": row.network, "env": row.env}
+    changes: dict[str, dict[str, Any]] = {}
+    for path, value in overrides.items():
+        part, _, name = path.partition(".")
+        owner = lookup(parts, part, "setting group")
+        hints = typing.get_type_hints(type(owner))
+        kind = lookup({k: v for k, v in hints.items() if not k.startswith("_")}, name, f"{part} setting")
+        changes.setdefault(part, {})[name] = _convert(path, value, kind)
+    return replace(row, **{part: _replace(parts[part], new) for part, new in changes.items()})
+
+
+def _replace(owner: PPOConfig | Network | Any, changes: dict[str, Any]):
+    return dataclasses.replace(owner, **changes)
+
+
+def _convert(path: str, value: Any, kind: Any) -> Any:
+    """A text as the field's type: numbers, yes/no, and comma-separated lists."""
+    if not isinstance(value, str):
+        return value
+    origin, options = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if value.lower() == "none" and type(None) in options:
+            return None
+        kind = next(option for option in options if option is not type(None))
+        return _convert(path, value, kind)
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[value.lower()]
+        if origin is tuple:
+            inner = options[0]
+            return tuple(_convert(path, item, inner) for item in value.split(",") if item)
+        if kind is int and float(value) == int(float(value)):
+            return int(float(value))
+        if kind in (float, str):
+            return kind(value)
+    except (KeyError, ValueError):
+        pass
+    raise ValueError(f"{path} takes a {getattr(kind, '__name__', kind)}, got {value!r}")

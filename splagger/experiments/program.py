@@ -1,0 +1,81 @@
+"""The compiled program of a whole grid: every run a member of one vmap, the members shared among devices."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from splagger.experiments.grid import Point
+from splagger.ppo import train
+from splagger.ppo.types import Config, Tunables
+
+
+class Program(NamedTuple):
+    """Three functions of the whole grid, each compiled when first called; leaves have a leading run axis."""
+
+    init: Callable[[], train.TrainState]
+    evaluate: Callable[[train.TrainState], dict[str, np.ndarray]]
+    block: Callable[[train.TrainState], tuple[train.TrainState, dict[str, np.ndarray]]]
+    example: train.TrainState  # shapes, dtypes and shardings, for restoring
+
+
+def compile_grid(config: Config, points: Sequence[Point]) -> Program:
+    """All of `points` in one program. With several devices each gets an equal share of the runs; the last
+    run is repeated where the division leaves a gap, and the copies are dropped again."""
+    use_compilation_cache()
+    devices = jax.devices()[: len(points)]
+    padded = list(points) + [points[-1]] * (-len(points) % len(devices))
+    tunables, keys = _arrays(padded)
+    mesh = Mesh(np.array(devices), ("run",))
+    runs = PartitionSpec("run")
+    shard = NamedSharding(mesh, runs)
+    tunables, keys = jax.device_put((tunables, keys), shard)
+
+    def over_runs(function, donate=()):
+        mapped = jax.vmap(function)
+        if len(devices) > 1:
+            mapped = jax.shard_map(mapped, mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False)
+        return jax.jit(mapped, donate_argnums=donate)
+
+    init = over_runs(lambda tunables, key: train.init(config, tunables, key))
+    evaluate = over_runs(lambda state: train.evaluation(config, state))
+    block = over_runs(lambda tunables, state: train.block(config, tunables, state), donate=(1,))
+    shapes = jax.eval_shape(init, tunables, keys)
+    example = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=shard), shapes)
+
+    def to_host(metrics):
+        return {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
+
+    def run_block(state):
+        state, metrics = block(tunables, state)
+        return state, to_host(metrics)
+
+    return Program(
+        lambda: init(tunables, keys), lambda state: to_host(evaluate(state)), run_block, example
+    )
+
+
+def member(state: Any, index: int) -> Any:
+    """One run's part of the grid's state."""
+    return jax.tree.map(lambda leaf: leaf[index], state)
+
+
+def use_compilation_cache() -> None:
+    """Compiled programs are kept on disk, unless JAX was told another place (or none, by an empty one)."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not jax.config.jax_compilation_cache_dir:
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
+
+
+def _arrays(points: Sequence[Point]):
+    column = lambda name: jnp.array([getattr(p, name) for p in points], jnp.float32)  # noqa: E731
+    tunables = Tunables(
+        column("rate"), column("entropy_weight"), column("kl_weight"), column("temperature")
+    )
+    return tunables, jax.vmap(jr.key)(jnp.array([p.seed for p in points], jnp.uint32))

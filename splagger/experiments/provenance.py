@@ -1,0 +1,54 @@
+"""Where a result comes from: command, commit, versions, device."""
+
+import importlib.metadata
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+
+PACKAGES = ("splagger", "jax", "jaxlib", "equinox", "optax", "numpy")
+
+
+def provenance() -> dict[str, Any]:
+    """Everything that tells how a figure was made, as plain data."""
+    device = jax.devices()[0]
+    return {
+        "command": shlex.join(["splagger", *sys.argv[1:]]),
+        "commit": _commit(),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "device": f"{jax.device_count()} × {device.device_kind}",
+        "platform": device.platform,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _commit() -> str:
+    """The commit of the source tree; "+" marks changes that are not in it."""
+    where = Path(__file__).parent
+
+    def git(*args):
+        done = subprocess.run(
+            ["git", "-C", str(where), *args], capture_output=True, text=True, timeout=10
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        commit = git("rev-parse", "--short=12", "HEAD")
+        return commit + ("+" if commit and git("status", "--porcelain", "-uno") else "") or "unknown"
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"

@@ -1,0 +1,177 @@
+"""The run folder: description, curves, checkpoint. Every write is atomic, one process at a time.
+
+    runs/<env>/<method>/<digest>/
+      run.json        everything needed to run it again, and how it went
+      curves.csv      one line an evaluation and run
+      checkpoints/    the whole training state (Orbax)
+      tensorboard/    the curves again, as event files
+"""
+
+import contextlib
+import csv
+import fcntl
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+LOCK, DESCRIPTION, CURVES, CHECKPOINTS = "lock", "run.json", "curves.csv", "checkpoints"
+
+
+class RunError(RuntimeError):
+    """Something about a run folder that the user can mend; the message says how."""
+
+
+class RunFolder:
+    """One experiment on disk."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes out for as long as the block lasts."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / LOCK, "a") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(
+                    f"another process is training in {self.path}; wait for it, or choose another --out"
+                ) from None
+            yield
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / DESCRIPTION).is_file()
+
+    def read(self) -> dict[str, Any]:
+        """What run.json says."""
+        try:
+            return json.loads((self.path / DESCRIPTION).read_text())
+        except FileNotFoundError:
+            raise RunError(f"{self.path} is no run folder: it has no {DESCRIPTION}") from None
+        except json.JSONDecodeError as error:
+            raise RunError(f"{self.path / DESCRIPTION} is damaged ({error}); --force starts over") from None
+
+    def write(self, description: dict[str, Any]) -> None:
+        write_atomically(self.path / DESCRIPTION, json.dumps(description, indent=2) + "\n")
+
+    def clear(self) -> None:
+        """Removes what a run has written, but not the lock."""
+        for name in (CHECKPOINTS, "tensorboard"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for name in (DESCRIPTION, CURVES):
+            (self.path / name).unlink(missing_ok=True)
+
+    def write_curves(self, rows: Sequence[dict[str, Any]]) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_atomically(self.path / CURVES, text.getvalue())
+
+    def read_curves(self) -> list[dict[str, Any]]:
+        """The rows of curves.csv; numbers as numbers."""
+        if not (self.path / CURVES).is_file():
+            return []
+        with open(self.path / CURVES, newline="") as handle:
+            return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(handle)]
+
+    def checkpoints(self) -> list[int]:
+        """The updates after which a whole checkpoint was written, oldest first."""
+        folder = self.path / CHECKPOINTS
+        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def save(self, update: int, state: Any) -> None:
+        """Writes the whole state and then drops older ones; a reader never sees half of it."""
+        import orbax.checkpoint as ocp
+
+        target = (self.path / CHECKPOINTS / str(update)).absolute()
+        with ocp.StandardCheckpointer() as checkpointer:
+            checkpointer.save(target, _named_leaves(state), force=True)
+            checkpointer.wait_until_finished()
+        for old in self.checkpoints():
+            if old != update:
+                shutil.rmtree(self.path / CHECKPOINTS / str(old), ignore_errors=True)
+        for leftover in (self.path / CHECKPOINTS).glob("*.orbax-checkpoint-tmp*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def restore(self, example: Any) -> tuple[int, Any] | None:
+        """(update, state) of the newest checkpoint, or None; `example` gives structure and shapes."""
+        import orbax.checkpoint as ocp
+
+        updates = self.checkpoints()
+        if not updates:
+            return None
+        source = (self.path / CHECKPOINTS / str(updates[-1])).absolute()
+        try:
+            with ocp.StandardCheckpointer() as checkpointer:
+                leaves = checkpointer.restore(source, _named_leaves(example))
+        except Exception as error:
+            summary = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise RunError(
+                f"the checkpoint {source} cannot be read ({summary}); it is damaged or belongs to another "
+                "version. Nothing was changed; --force starts the run over"
+            ) from error
+        return updates[-1], _from_named_leaves(example, leaves)
+
+
+def find(root: str | Path) -> list[RunFolder]:
+    """All run folders below `root`, in order of their path."""
+    return [RunFolder(path.parent) for path in sorted(Path(root).glob(f"**/{DESCRIPTION}"))]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """The file has its old content or the new one, whatever happens in between."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _is_key(leaf) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _named_leaves(tree) -> dict[str, Any]:
+    """A flat dict from a leaf's path to the leaf: plain arrays and no code, whatever the tree is made of."""
+
+    def plain(leaf):
+        if not _is_key(leaf):
+            return leaf
+        return jr.key_data(leaf) if isinstance(leaf, jax.Array) else jax.eval_shape(jr.key_data, leaf)
+
+    paths = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {jax.tree_util.keystr(path, simple=True, separator="."): plain(leaf) for path, leaf in paths}
+
+
+def _from_named_leaves(example, leaves: dict[str, Any]):
+    names = list(_named_leaves(example))
+    templates, structure = jax.tree.flatten(example)
+    restored = [
+        jr.wrap_key_data(leaves[name]) if _is_key(template) else leaves[name]
+        for name, template in zip(names, templates, strict=True)
+    ]
+    return structure.unflatten(restored)
+
+
+def _number(text: str) -> Any:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() and "." not in text and "e" not in text else value

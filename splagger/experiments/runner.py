@@ -1,0 +1,205 @@
+"""Executing a run: blocks of updates, and between them progress, curves, checkpoints and interruptions."""
+
+import math
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splagger.experiments import progress
+from splagger.experiments.events import Events
+from splagger.experiments.grid import Point, Run
+from splagger.experiments.program import Program, compile_grid
+from splagger.experiments.provenance import provenance
+from splagger.experiments.records import RunError, RunFolder
+from splagger.ppo.train import TrainState
+
+
+class Interrupted(Exception):
+    """The run was asked to stop; what it had reached is saved."""
+
+
+class Session:
+    """One stretch of work on a run, from its last checkpoint (or its start) to its end or an interruption."""
+
+    def __init__(self, run: Run, folder: RunFolder, save_every: float, view: progress.Silent):
+        self.run, self.folder, self.view, self.save_every = run, folder, view, save_every
+        self.config, self.points = run.config, run.points
+        self.rows: list[dict[str, Any]] = []
+        self.stopped: dict[str, int] = {}
+        self.record: dict[str, Any] = {}
+        self.update, self.seconds = 0, 0.0
+
+    def work(self) -> None:
+        """Trains to the end; on a signal, saves and raises `Interrupted`."""
+        program = compile_grid(self.config, self.points)
+        state = self._resume(program) or self._begin(program)
+        events = Events(self.folder.path / "tensorboard", self.points, self.update)
+        saved, asked = time.monotonic(), _Asked()
+        try:
+            with asked, self.view:
+                while self.update < self.config.updates and not asked.to_stop and self._alive():
+                    state = self._block(program, state, events)
+                    if time.monotonic() - saved > self.save_every:
+                        self._save(state)
+                        saved = time.monotonic()
+        finally:
+            events.close()
+        self._save(state, done=self.update >= self.config.updates or not self._alive())
+        if asked.to_stop and self.update < self.config.updates:
+            raise Interrupted
+
+    def _begin(self, program: Program) -> TrainState:
+        state = program.init()
+        self._absorb(program.evaluate(state), None)
+        return state
+
+    def _resume(self, program: Program) -> TrainState | None:
+        """The state of the last checkpoint, with the curves cut back to it."""
+        restored = self.folder.restore(program.example)
+        if restored is None:
+            return None
+        self.update, state = restored
+        record = self.folder.read()
+        self.seconds = record.get("seconds", 0.0)
+        self.stopped = {k: u for k, u in record.get("stopped", {}).items() if u <= self.update}
+        self.rows = [row for row in self.folder.read_curves() if row["update"] <= self.update]
+        return state
+
+    def _block(self, program: Program, state: TrainState, events: Events) -> TrainState:
+        started = time.monotonic()
+        state, metrics = program.block(state)
+        elapsed = time.monotonic() - started
+        self.update += self.config.ppo.eval_interval
+        self.seconds += elapsed
+        self._absorb(metrics, events)
+        frames = self.config.ppo.batch * self.config.ppo.eval_interval * len(self.points)
+        self.view.show(
+            self.update, self._frames(), frames / elapsed, [float(r) for r in metrics["return"]]
+        )
+        return state
+
+    def _absorb(self, metrics: dict[str, np.ndarray], events: Events | None) -> None:
+        """Appends a row for each run that is still well, and reports those that are not."""
+        for index, point in enumerate(self.points):
+            values = {name: float(column[index]) for name, column in sorted(metrics.items())}
+            name = _name(point)
+            if name in self.stopped:
+                continue
+            if not all(math.isfinite(v) for v in values.values()):
+                self.stopped[name] = self.update
+                self.view.note(
+                    f"stopped: rate {point.rate:g}, seed {point.seed} is not finite at update {self.update}; "
+                    "the other runs go on"
+                )
+                continue
+            row = {"update": self.update, "frames": self._frames(), **point._asdict(), **_ordered(values)}
+            self.rows.append(row)
+            if events:
+                events.add(index, row)
+
+    def _save(self, state: TrainState, done: bool = False) -> None:
+        """Curves first, then the state: what is on disk never lacks rows that the state implies."""
+        try:
+            self.folder.write_curves(self.rows)
+            self.folder.save(self.update, state)
+            self._write_record(done)
+        except OSError as error:
+            raise RunError(
+                f"cannot write to {self.folder.path} ({error.strerror or error}); the last checkpoint is "
+                "still whole: make room and run the same command again"
+            ) from error
+
+    def _write_record(self, done: bool) -> None:
+        total = self._frames() * len(self.points)
+        self.record |= {
+            "update": self.update,
+            "frames": self._frames(),
+            "finished": done,
+            "seconds": round(self.seconds, 3),
+            "frames_per_second": round(total / self.seconds, 1) if self.seconds else None,
+            "stopped": self.stopped,
+        }
+        self.folder.write(self.record)
+
+    def _frames(self) -> int:
+        return self.update * self.config.ppo.batch
+
+    def _alive(self) -> bool:
+        return len(self.stopped) < len(self.points)
+
+
+class _Asked:
+    """Notes SIGINT and SIGTERM, so that a block is finished and saved; a second SIGINT is obeyed at once."""
+
+    def __init__(self):
+        self.to_stop, self.previous = False, {}
+
+    def __enter__(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self.previous[number] = signal.signal(number, self._note)
+            except ValueError:  # not in the main thread: interruptions are its business
+                return self
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number, frame):
+        if self.to_stop:
+            raise KeyboardInterrupt
+        self.to_stop = True
+
+
+def execute(
+    run: Run, out: str | Path = "runs", force: bool = False, save_every: float = 120.0, show: bool = True
+) -> tuple[RunFolder, bool]:
+    """(folder, whether anything had to be done). A finished run is left alone, an unfinished one goes on."""
+    folder = RunFolder(Path(out) / run.row.name / run.method.name / run.digest)
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot write to {out} ({error.strerror}); choose another --out") from None
+    with folder.locked():
+        if force:
+            folder.clear()
+        record = folder.read() if folder.exists else {}
+        if record.get("finished") and record["update"] >= run.config.updates:
+            return folder, False
+        title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
+        view = progress.choose(title, run.points, run.config.updates, show)
+        session = Session(run, folder, save_every, view)
+        session.record = record or {"run": run.describe(), "provenance": provenance()}
+        session.record["arguments"] = run.arguments()
+        session.record["finished"] = False
+        folder.write(session.record)
+        session.work()
+    return folder, True
+
+
+def _name(point: Point) -> str:
+    return ",".join(f"{k}={v:g}" for k, v in point._asdict().items())
+
+
+def _ordered(values: dict[str, float]) -> dict[str, float]:
+    """Returns first, then everything that training reports; before training there is nothing to report."""
+    returns = {k: v for k, v in values.items() if k.startswith("return")}
+    return returns | {name: values.get(name, math.nan) for name in TRAINING_METRICS}
+
+
+TRAINING_METRICS = (
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "kl",
+    "reconstruction_loss",
+    "encoder_grad_norm",
+    "policy_grad_norm",
+    "clip_fraction",
+    "first_ratio_error",
+    "explained_variance",
+)
