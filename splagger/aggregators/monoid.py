@@ -1,4 +1,4 @@
-"""The paper's ⊕: an aggregator is a commutative monoid, so a memory is O(1) and a scan is O(log T).
+"""The paper's ⊕: an aggregator is a commutative monoid, so a memory is O(1) and a sequence is a scan.
 
     g(e₁ … eₜ) = read(lift(e₁) ⊕ … ⊕ lift(eₜ))
 
@@ -14,6 +14,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
+
+from splagger.nn.scan import prefix_scan
 
 Aggregate = Any  # a pytree of arrays, of the aggregator's own making
 
@@ -67,7 +69,7 @@ def prefixes(
     es: Float[Array, "T D"],
     resets: Bool[Array, " T"],
 ) -> Aggregate:
-    """All T running aggregates of a sequence, by one associative scan of depth O(log T).
+    """All T running aggregates of a sequence, by one associative scan of depth O(√T).
 
     >>> from splagger.aggregators import Max
     >>> es, resets = jnp.array([[1.0], [3.0], [2.0]]), jnp.array([False, False, True])
@@ -88,7 +90,7 @@ def prefixes(
     lifted = jax.vmap(aggregator.lift)(es)
     elements = jax.tree.map(lambda m, x: jnp.concatenate([m[None], x]), aggregate, lifted)
     flags = jnp.concatenate([jnp.zeros(1, bool), resets])  # the carried aggregate is element 0
-    aggregates, _ = jax.lax.associative_scan(join, (elements, flags))
+    aggregates, _ = prefix_scan(join, (elements, flags))
     return jax.tree.map(lambda m: m[1:], aggregates)
 
 

@@ -41,7 +41,7 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
         mapped = jax.vmap(function)
         if len(devices) > 1:
             mapped = jax.shard_map(mapped, mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False)
-        return jax.jit(mapped, donate_argnums=donate)
+        return jax.jit(mapped, donate_argnums=donate, compiler_options=_compiler_options())
 
     init = over_runs(lambda tunables, key: train.init(config, tunables, key))
     evaluate = over_runs(lambda state: train.evaluation(config, state))
@@ -71,6 +71,12 @@ def use_compilation_cache() -> None:
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not jax.config.jax_compilation_cache_dir:
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
+
+
+def _compiler_options() -> dict[str, Any]:
+    """On a CPU the time is spent in matmuls, which are not compiled: code around them need not be perfect,
+    and a lower optimization level halves the wait for it."""
+    return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
 
 
 def _arrays(points: Sequence[Point]):

@@ -8,8 +8,6 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.nn.init import orthogonal
 
-# Loop iterations fused into one: fewer kernel launches on a GPU, no cost on a CPU.
-SCAN_UNROLL = 8
 
 
 class GRU(eqx.Module):
@@ -60,6 +58,11 @@ class GRU(eqx.Module):
         return hs[-1], hs
 
 
+def scan_unroll() -> int:
+    """Steps of a loop compiled as one: a GPU launches fewer kernels, a CPU only compiles longer."""
+    return 1 if jax.default_backend() == "cpu" else 8
+
+
 def _empty_if(reset, h):
     return jnp.where(reset, jnp.zeros_like(h), h)
 
@@ -87,7 +90,7 @@ def _recur_forward(gates, hidden_weight, candidate_bias, state, resets):
         new, saved = _cell(gate, hidden_weight, candidate_bias, _empty_if(reset, h))
         return new, (new, saved)
 
-    _, (hs, saved) = jax.lax.scan(one, state, (gates, resets), unroll=SCAN_UNROLL)
+    _, (hs, saved) = jax.lax.scan(one, state, (gates, resets), unroll=scan_unroll())
     return hs, (hidden_weight, state, resets, hs, saved)
 
 
@@ -108,7 +111,7 @@ def _recur_backward(residuals, d_hs):
 
     inputs = (d_hs, previous, resets, saved)
     d_state, (d_hidden, d_n) = jax.lax.scan(
-        one, jnp.zeros_like(state), inputs, reverse=True, unroll=SCAN_UNROLL
+        one, jnp.zeros_like(state), inputs, reverse=True, unroll=scan_unroll()
     )
     width = state.shape[0]
     d_gates = jnp.concatenate([d_hidden[:, : 2 * width], d_n], axis=1)

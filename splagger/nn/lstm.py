@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
+from splagger.nn.gru import scan_unroll
 from splagger.nn.init import orthogonal
 
 LSTMState = tuple[Float[Array, " H"], Float[Array, " H"]]
@@ -64,7 +65,7 @@ class LSTM(eqx.Module):
 
     def unroll(self, state: LSTMState, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
         gates = xs @ self.input_weight.T + self.bias
-        return jax.lax.scan(lambda s, x: self._advance(s, *x), state, (gates, resets), unroll=8)
+        return jax.lax.scan(lambda s, x: self._advance(s, *x), state, (gates, resets), unroll=scan_unroll())
 
     def _advance(self, state, gates, reset):
         h, c = jax.tree.map(lambda s: jnp.where(reset, jnp.zeros_like(s), s), state)

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from splagger.nn.scan import prefix_scan
+
 CLIP = 10.0
 
 
@@ -23,12 +25,12 @@ class ReturnScale(NamedTuple):
 
 
 def recurrence(decay: Float[Array, "T ..."], x: Float[Array, "T ..."], reverse: bool = False):
-    """yₜ = xₜ + dₜ yₜ₋₁ with y₋₁ = 0, for all t in O(log T) depth; from the end if `reverse`."""
+    """yₜ = xₜ + dₜ yₜ₋₁ with y₋₁ = 0, for all t by one associative scan; from the end if `reverse`."""
 
     def join(left, right):
         return left[0] * right[0], right[0] * left[1] + right[1]
 
-    return jax.lax.associative_scan(join, (decay, x), reverse=reverse)[1]
+    return prefix_scan(join, (decay, x), reverse=reverse)[1]
 
 
 def scale_rewards(

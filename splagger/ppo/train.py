@@ -162,8 +162,9 @@ def improve(
     """Epochs of minibatches of single steps; each re-encodes the whole rollout with gradient."""
     ppo = config.ppo
     encoder, policy, _ = _optimizers(ppo)
-    progress = state.update / config.updates
-    rate = tunables.learning_rate * (1.0 - progress if ppo.anneal else 1.0)
+    rate = tunables.learning_rate
+    if ppo.anneal:
+        rate = rate * (1.0 - state.update / config.updates)
 
     def one(carry, index):
         agent, optimizers = carry
@@ -279,7 +280,7 @@ def _optimizers(config: PPOConfig):
 
     def clipped_adam(epsilon):
         clip = optax.clip_by_global_norm(config.max_grad_norm)
-        return optax.chain(clip, optax.scale_by_adam(eps=epsilon))
+        return optax.flatten(optax.chain(clip, optax.scale_by_adam(eps=epsilon)))
 
     return (
         clipped_adam(config.encoder_epsilon),

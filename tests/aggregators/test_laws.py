@@ -161,8 +161,8 @@ def test_prefixes_are_repeated_absorb_with_their_gradients(name, resets):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-@pytest.mark.parametrize("steps", [1, 1000])
-def test_prefixes_are_repeated_absorb_for_one_step_and_for_a_thousand(name, steps):
+@pytest.mark.parametrize("steps", [1, 2, 1000])
+def test_prefixes_are_repeated_absorb_for_few_steps_and_for_many(name, steps):
     es = jr.normal(jr.key(4), (steps, WIDTH))
     resets = jr.bernoulli(jr.key(5), 0.01, (steps,))
     scan, loop = both_reads(AGGREGATORS[name], carried(name), es, resets)

@@ -49,9 +49,8 @@ def perturbed(agent):
     return jax.tree.map(lambda x, y: np.float32(x + y), jax.device_get(agent), noise)
 
 
-RNG = np.random.default_rng(1)
-OBSERVED, AFTER = jnp.float32(RNG.normal(size=(2, STEPS, OBS)))
-TAKEN = Transition(OBSERVED, jnp.arange(STEPS), jnp.float32(RNG.normal(size=STEPS)), AFTER)
+NUMBERS = jr.normal(jr.key(1), (3, STEPS, OBS))
+TAKEN = Transition(NUMBERS[0], jnp.arange(STEPS), NUMBERS[1, :, 0], NUMBERS[2])
 ENDS = jnp.arange(STEPS) == 2
 
 
@@ -112,8 +111,7 @@ def both_ways(agent, memory, ends):
 def test_replay_is_repeated_observe_wherever_tasks_end(name):
     """From a memory of zeros, then from that of four steps, with parameters not the first."""
     ends = jnp.array(list(itertools.product([False, True], repeat=STEPS)))
-    shapes = jax.eval_shape(fresh(name).start)
-    memory = jax.tree.map(lambda x: jnp.asarray(np.zeros(x.shape, x.dtype)), shapes)
+    memory = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(fresh(name).start))
     for agent in (fresh(name), perturbed(fresh(name))):
         replayed, observed = both_ways(agent, memory, ends)
         assert_close(replayed, observed, rtol=1e-5, atol=5e-6)

@@ -171,9 +171,8 @@ def test_a_full_context_forgets_the_oldest_step():
 
 def test_invariant_lstm_starts_as_a_running_sum():
     """Input and forget gates are 1 - 1e-4 for every input and state: the order hardly matters."""
-    invariant, ordinary = (
-        c(jr.key(0), INPUTS, WIDTH) for c in (LSTM.create_invariant, LSTM.create)
-    )
+    invariant = LSTM.create_invariant(jr.key(0), INPUTS, WIDTH)
+    ordinary = LSTM.create(jr.key(0), INPUTS, WIDTH)
     gates = XS @ invariant.input_weight.T + invariant.bias[None]
     gates += jr.normal(jr.key(1), (STEPS, WIDTH)) @ invariant.hidden_weight.T
     assert_close(jax.nn.sigmoid(gates[:, : 2 * WIDTH]), np.full((STEPS, 2 * WIDTH), 1 - 1e-4), 1e-6)

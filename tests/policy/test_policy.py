@@ -112,9 +112,8 @@ def test_the_base_policy_starts_as_specified(space):
         assert_close(head @ head.T, 1e-4 * np.eye(4), rtol=1e-4, atol=1e-9)
     else:
         assert_close(np.linalg.norm(head, axis=1), np.ones(2))
-    bound = np.sqrt(6 / 128)
-    assert 0.9 * bound < np.abs(critic).max() <= bound
-    assert np.std(critic) == pytest.approx(bound / 3**0.5, rel=0.15)
+    assert 0.9 * (6 / 128) ** 0.5 < np.abs(critic).max() <= (6 / 128) ** 0.5
+    assert np.std(critic) == pytest.approx((2 / 128) ** 0.5, rel=0.15)
 
 
 def test_embeddings_start_uniform_and_the_deviation_at_one(normal):

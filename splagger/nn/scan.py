@@ -1,0 +1,52 @@
+"""All prefixes of an associative operation, in blocks."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+
+Tree = TypeVar("Tree")
+
+
+def prefix_scan(join: Callable[[Tree, Tree], Tree], elements: Tree, reverse: bool = False) -> Tree:
+    """x₁, x₁∘x₂, x₁∘x₂∘x₃, … for leaves [T, …]; from the end, x_T, x_{T-1}∘x_T …, if `reverse`.
+
+    `join(a, b)` gets and gives trees of leaves [n, …], `a` nearer to the start of the scan. About √T
+    blocks are scanned side by side, then their totals: 2√T steps in a row where a plain loop takes T, and
+    2T joins. `jax.lax.associative_scan` has log T steps, but each is code of its own: ten times as long to
+    compile, and no faster on the sequences of a rollout.
+    """
+    length = jax.tree.leaves(elements)[0].shape[0]
+    blocks = max(1, round(length**0.5))
+    size = -(-length // blocks)
+
+    def in_blocks(x):
+        x = x[::-1] if reverse else x
+        filled = jnp.concatenate([x, jnp.broadcast_to(x[-1:], (blocks * size - length, *x.shape[1:]))])
+        return jnp.moveaxis(filled.reshape(blocks, size, *x.shape[1:]), 1, 0)
+
+    def step(total, x):
+        total = join(total, x)
+        return total, total
+
+    columns = jax.tree.map(in_blocks, elements)  # [size, blocks, …]
+    first = jax.tree.map(lambda c: c[0], columns)
+    last, within = jax.lax.scan(step, first, jax.tree.map(lambda c: c[1:], columns))
+    within = jax.tree.map(lambda f, w: jnp.concatenate([f[None], w]), first, within)
+
+    totals = jax.tree.map(lambda t: t[:, None], last)  # each block's, one at a time
+    start = jax.tree.map(lambda t: t[0], totals)
+    _, before = jax.lax.scan(step, start, jax.tree.map(lambda t: t[1:-1], totals))
+    before = jax.tree.map(lambda s, b: jnp.concatenate([s, b[:, 0]]), start, before)
+
+    if blocks > 1:  # every block but the first continues what came before it
+        rest = jax.tree.map(lambda w: w[:, 1:], within)
+        joined = jax.vmap(join, in_axes=(None, 0))(before, rest)
+        within = jax.tree.map(lambda w, j: jnp.concatenate([w[:, :1], j], axis=1), within, joined)
+
+    def in_order(x):
+        x = jnp.moveaxis(x, 0, 1).reshape(blocks * size, *x.shape[2:])[:length]
+        return x[::-1] if reverse else x
+
+    return jax.tree.map(in_order, within)
