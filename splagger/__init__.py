@@ -13,19 +13,18 @@ from splagger.agent import Agent as Agent
 from splagger.agent import Interface as Interface
 from splagger.agent import Network as Network
 from splagger.agent import build as build
-from splagger.methods import METHODS as METHODS
-from splagger.methods import Method as Method
-from splagger.sequence import SequenceModel as SequenceModel
-from splagger.sequence import Transition as Transition
-from splagger.spaces import Continuous as Continuous
-from splagger.spaces import Discrete as Discrete
-from splagger.registry import ENVS as ENVS
-
 from splagger.experiments.api import curves as curves
 from splagger.experiments.api import evaluate as evaluate
 from splagger.experiments.api import load as load
 from splagger.experiments.api import train as train
 from splagger.experiments.api import watch as watch
+from splagger.methods import METHODS as METHODS
+from splagger.methods import Method as Method
+from splagger.registry import ENVS as ENVS
+from splagger.sequence import SequenceModel as SequenceModel
+from splagger.sequence import Transition as Transition
+from splagger.spaces import Continuous as Continuous
+from splagger.spaces import Discrete as Discrete
 
 if "gymnasium" in _sys.modules:  # then our environments are wanted there too
-    import splagger.interop.gymnasium
+    import splagger.interop.gymnasium  # noqa: F401

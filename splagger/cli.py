@@ -9,8 +9,6 @@ from typing import Annotated, Any
 
 import tyro
 
-from splagger.tables import lookup
-
 Positional = tyro.conf.Positional
 
 
@@ -65,14 +63,27 @@ class List:
         from splagger.registry import ENVS
 
         if self.json:
-            envs = {name: {"summary": r.summary, "episodes": r.episodes, "frames": r.frames} for name, r in ENVS.items()}
-            print(json.dumps({"environments": envs, "methods": sorted(METHODS), "aliases": ALIASES}, indent=2))
+            envs = {
+                name: {"summary": r.summary, "episodes": r.episodes, "frames": r.frames}
+                for name, r in ENVS.items()
+            }
+            print(
+                json.dumps(
+                    {"environments": envs, "methods": sorted(METHODS), "aliases": ALIASES}, indent=2
+                )
+            )
             return
         rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
         _table("Environments", ("name", "episodes", "frames", ""), rows)
         same = {name: alias for alias, name in ALIASES.items()}
         rows = [
-            (n, m.encoder, type(m.aggregator).__name__ if m.skip < 1 else "none", f"{m.skip:g}", same.get(n, ""))
+            (
+                n,
+                m.encoder,
+                type(m.aggregator).__name__ if m.skip < 1 else "none",
+                f"{m.skip:g}",
+                same.get(n, ""),
+            )
             for n, m in METHODS.items()
             if n not in ALIASES
         ]
@@ -105,7 +116,9 @@ class Train:
         run = self.grid.run(self.env, self.method)
         folder, worked = execute(run, self.out, self.force, self.save_every)
         if not worked:
-            print(f"finished before; nothing to do (--force starts over, more --frames extend): {folder.path}")
+            print(
+                f"finished before; nothing to do (--force starts over, more --frames extend): {folder.path}"
+            )
         _summary([folder])
 
 
@@ -152,7 +165,9 @@ class Evaluate:
 
         player = api.load(self.run, self.rate, self.seed)
         episodes, total = api.evaluate(player, self.tasks)
-        rows = [(f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)]
+        rows = [
+            (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
+        ]
         rows.append(("meta-episode", f"{total.mean:.3f} ± {total.margin:.3f}"))
         title = f"{self.tasks} tasks, rate {player.point.rate:g}, seed {player.point.seed}"
         _table(title, ("", "return, 95% interval"), rows)
@@ -202,7 +217,10 @@ class Bench:
         if self.json:
             print(json.dumps(result, indent=2))
             return
-        rows = [(k.replace("_", " "), f"{v:,.1f}" if isinstance(v, float) else str(v)) for k, v in result.items()]
+        rows = [
+            (k.replace("_", " "), f"{v:,.1f}" if isinstance(v, float) else str(v))
+            for k, v in result.items()
+        ]
         _table(f"{self.env} · {self.method} · {self.runs} runs", ("", ""), rows)
 
 
@@ -264,7 +282,10 @@ def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> No
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     print(f"\n{title}")
     for row in [head, *rows] if any(head) else rows:
-        print("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  "
+            + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def _summary(folders: list) -> None:
@@ -272,4 +293,8 @@ def _summary(folders: list) -> None:
     from splagger.experiments.summary import summarize
 
     rows = [summarize(folder) for folder in folders]
-    _table("Results", ("environment", "method", "best rate", "mean return", "final return", "frames/s", "folder"), rows)
+    _table(
+        "Results",
+        ("environment", "method", "best rate", "mean return", "final return", "frames/s", "folder"),
+        rows,
+    )

@@ -123,12 +123,14 @@ class Explorer(Expert):
     def offset(self, start: tuple[int, int], end: tuple[int, int]) -> tuple[int, int]:
         """The shortest way on the torus, negative where it leads left or down."""
         half = self.size // 2
-        return tuple((b - a + half) % self.size - half for a, b in zip(start, end))
+        return tuple((b - a + half) % self.size - half for a, b in zip(start, end, strict=True))
 
     def act(self, obs: np.ndarray) -> np.ndarray:
         labels = np.argmax(obs[:, : self.size**2], axis=1)
         goals = np.argmax(obs[:, self.size**2 : 2 * self.size**2], axis=1)
-        return np.array([self.act_one(*entry) for entry in zip(self.memory, labels, goals)])
+        return np.array(
+            [self.act_one(*entry) for entry in zip(self.memory, labels, goals, strict=True)]
+        )
 
     def act_one(self, known: Map, label: int, goal: int) -> int:
         """Choose the action in one environment. Equally near unknown nodes are visited in a fixed order."""
@@ -149,7 +151,7 @@ class Explorer(Expert):
     def observe(
         self, action: np.ndarray, reward: np.ndarray, next_obs: np.ndarray, task_done: np.ndarray
     ) -> None:
-        for known, chosen in zip(self.memory, action):
+        for known, chosen in zip(self.memory, action, strict=True):
             (x, y), (dx, dy) = known.here, self.MOVES[int(chosen)]
             known.here = ((x + dx) % self.size, (y + dy) % self.size)
         super().observe(action, reward, next_obs, task_done)

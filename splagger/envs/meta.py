@@ -53,7 +53,7 @@ class MetaEnv(eqx.Module):
 
     def __check_init__(self):
         if self.episodes < 1:
-            raise ValueError(f"a meta-episode has at least 1 episode, got {self.episodes}")
+            raise ValueError(f"MetaEnv: episodes must be at least 1, got {self.episodes}")
 
     @property
     def obs_size(self) -> int:

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.envs import views
-from splagger.envs.protocol import EnvSpec, Step, positive
+from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
 from splagger.spaces import Discrete
 
 LEFT, FORWARD, RIGHT = range(3)
@@ -51,8 +52,11 @@ class MineMaze(eqx.Module):
     images: str | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        positive(self, rooms=self.rooms, timeout=self.timeout, resolution=self.resolution)
-        _sheet(self.images, self.resolution)  # a missing picture is found here, not in training
+        whole_and_positive(self, rooms=self.rooms, timeout=self.timeout, resolution=self.resolution)
+        try:  # a missing picture is found here, not in training
+            _sheet(self.images, self.resolution)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"MineMaze: {error}") from None
 
     @property
     def spec(self) -> EnvSpec:
@@ -117,7 +121,7 @@ class MineMaze(eqx.Module):
 
         phase, room, x, y = self.coordinates(state)
         return render.minemaze(
-            views.denormalize(self.observe(task, state)),
+            views.denormalize(np.asarray(self.observe(task, state))),
             phase,
             room,
             self.rooms,

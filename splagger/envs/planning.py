@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, Key
 
-from splagger.envs.protocol import EnvSpec, Step, positive
+from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
 from splagger.spaces import Discrete
 
 MOVES = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # up, down, left, right, collect
@@ -39,7 +39,7 @@ class Planning(eqx.Module):
     show_labels: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
-        positive(self, horizon=self.horizon)
+        whole_and_positive(self, horizon=self.horizon)
         if self.size < 2:
             raise ValueError(f"Planning: size must be at least 2, got {self.size}")
 

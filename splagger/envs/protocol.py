@@ -1,6 +1,6 @@
 """What an environment is: pure functions of explicit state. The task is an argument, never an attribute."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Key
 
@@ -31,6 +31,7 @@ class Step(NamedTuple):
     truncated: Bool[Array, ""]
 
 
+@runtime_checkable
 class Env(Protocol):
     """One environment, no batch axis; the caller vmaps."""
 
@@ -60,8 +61,10 @@ class Env(Protocol):
         ...
 
 
-def positive(owner: object, **values: float) -> None:
-    """Raises a ValueError that names the first of `values` that is not above zero."""
+def whole_and_positive(owner: object, **values: Any) -> None:
+    """Raises a ValueError that names the first of `values` that is no whole number above zero."""
     for name, value in values.items():
-        if not value > 0:
-            raise ValueError(f"{type(owner).__name__}: {name} must be positive, got {value}")
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(
+                f"{type(owner).__name__}: {name} must be a positive integer, got {value}"
+            )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from splagger.envs.protocol import EnvSpec, Step, positive
+from splagger.envs.protocol import EnvSpec, Step
 from splagger.spaces import Discrete
 
 
@@ -92,9 +92,7 @@ class TMaze(eqx.Module):
     def render(self, task: TMazeTask, state: TMazeState, episode: int = 0, episodes: int = 1):
         from splagger.envs import render
 
-        cells = [
-            (c, int(s)) for c, s in zip(self.signals, task.signals.tolist(), strict=True)
-        ]
+        cells = [(c, int(s)) for c, s in zip(self.signals, task.signals.tolist(), strict=True)]
         return render.tmaze(
             self.length,
             int(state.position),

@@ -70,7 +70,9 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
         raise ValueError(f"an interval needs at least 2 tasks, got {tasks}")
     use_compilation_cache()
     batch = min(tasks, 256)  # enough to fill the machine, little enough for its memory
-    one = jax.jit(lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key))
+    one = jax.jit(
+        lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key)
+    )
     keys = jr.split(jr.key(seed), -(-tasks // batch))
     returns = np.concatenate([np.asarray(one(key)) for key in keys])[:tasks]
     return [_score(column) for column in returns.T], _score(returns.sum(axis=1))

@@ -7,6 +7,7 @@ import json
 import math
 import types
 import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -51,13 +52,13 @@ class Run:
         cls,
         env: str | EnvRow,
         method: str | Method,
-        rates: typing.Sequence[float] = PAPER_RATES,
-        seeds: int | typing.Sequence[int] = 3,
+        rates: Sequence[float] = PAPER_RATES,
+        seeds: int | Sequence[int] = 3,
         frames: float | None = None,
-        overrides: typing.Mapping[str, Any] | None = None,
-        entropy_weights: typing.Sequence[float] = (),
-        kl_weights: typing.Sequence[float] = (),
-        temperatures: typing.Sequence[float] = (),
+        overrides: Mapping[str, Any] | None = None,
+        entropy_weights: Sequence[float] = (),
+        kl_weights: Sequence[float] = (),
+        temperatures: Sequence[float] = (),
     ) -> "Run":
         """Names are looked up, defaults come from the environment's row and the method.
 
@@ -102,9 +103,7 @@ class Run:
 
     @property
     def config(self) -> Config:
-        return Config(
-            self.method, self.row.meta, self.row.ppo, self.row.network, self._updates()
-        )
+        return Config(self.method, self.row.meta, self.row.ppo, self.row.network, self._updates())
 
     def arguments(self) -> dict[str, Any]:
         """What `create` needs to make this run again, as plain data."""
@@ -153,7 +152,7 @@ class Run:
         return -(-updates // interval) * interval
 
 
-def _override(row: EnvRow, overrides: typing.Mapping[str, Any]) -> EnvRow:
+def _override(row: EnvRow, overrides: Mapping[str, Any]) -> EnvRow:
     """The row with "part.field" replaced, each value checked against the field's type."""
     parts = {"ppo": row.ppo, "network": row.network, "env": row.env}
     changes: dict[str, dict[str, Any]] = {}
@@ -161,7 +160,9 @@ def _override(row: EnvRow, overrides: typing.Mapping[str, Any]) -> EnvRow:
         part, _, name = path.partition(".")
         owner = lookup(parts, part, "setting group")
         hints = typing.get_type_hints(type(owner))
-        kind = lookup({k: v for k, v in hints.items() if not k.startswith("_")}, name, f"{part} setting")
+        kind = lookup(
+            {k: v for k, v in hints.items() if not k.startswith("_")}, name, f"{part} setting"
+        )
         changes.setdefault(part, {})[name] = _convert(path, value, kind)
     return replace(row, **{part: _replace(parts[part], new) for part, new in changes.items()})
 

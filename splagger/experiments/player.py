@@ -23,7 +23,9 @@ class Player:
     Observations are those of the meta-episode: with several episodes a task, the done flag comes last.
     """
 
-    def __init__(self, agent: Agent, normalizers: Normalizers, env: MetaEnv, point: Point, seed: int = 0):
+    def __init__(
+        self, agent: Agent, normalizers: Normalizers, env: MetaEnv, point: Point, seed: int = 0
+    ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
         self._key = jr.key(seed)
         self._obs: np.ndarray | None = None
@@ -42,7 +44,9 @@ class Player:
             raise ValueError(f"obs must have shape ({self.env.obs_size},){flag}, got {obs.shape}")
         self._key, key = jr.split(self._key)
         self._obs = obs
-        action = np.asarray(self._act(self.agent, self.normalizers, self.memory.output, (obs, key), explore))
+        action = np.asarray(
+            self._act(self.agent, self.normalizers, self.memory.output, (obs, key), explore)
+        )
         return int(action) if action.ndim == 0 else action
 
     def observe(self, action: Any, reward: float, next_obs: Any, done: bool = False) -> None:
@@ -108,5 +112,7 @@ def _choose(folder: RunFolder, run: Run, rate: float | None, seed: int | None) -
             f"{folder.path} has no run with rate {rate} and seed {seed}; "
             f"its rates are {list(run.rates)}, its seeds {list(run.seeds)}"
         )
-    finals = {Point(*(row[f] for f in Point._fields)): row["return"] for row in folder.read_curves()}
+    finals = {
+        Point(*(row[f] for f in Point._fields)): row["return"] for row in folder.read_curves()
+    }
     return max(candidates, key=lambda i: finals.get(run.points[i], -np.inf))

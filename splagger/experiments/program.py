@@ -40,7 +40,9 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     def over_runs(function, donate=()):
         mapped = jax.vmap(function)
         if len(devices) > 1:
-            mapped = jax.shard_map(mapped, mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False)
+            mapped = jax.shard_map(
+                mapped, mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False
+            )
         return jax.jit(mapped, donate_argnums=donate, compiler_options=_compiler_options())
 
     init = over_runs(lambda tunables, key: train.init(config, tunables, key))

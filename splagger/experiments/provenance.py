@@ -49,6 +49,8 @@ def _commit() -> str:
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD")
-        return commit + ("+" if commit and git("status", "--porcelain", "-uno") else "") or "unknown"
+        return (
+            commit + ("+" if commit and git("status", "--porcelain", "-uno") else "") or "unknown"
+        )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"

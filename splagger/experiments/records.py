@@ -1,15 +1,16 @@
 """The run folder: description, curves, checkpoint. Every write is atomic, one process at a time.
 
-    runs/<env>/<method>/<digest>/
-      run.json        everything needed to run it again, and how it went
-      curves.csv      one line an evaluation and run
-      checkpoints/    the whole training state (Orbax)
-      tensorboard/    the curves again, as event files
+runs/<env>/<method>/<digest>/
+  run.json        everything needed to run it again, and how it went
+  curves.csv      one line an evaluation and run
+  checkpoints/    the whole training state (Orbax)
+  tensorboard/    the curves again, as event files
 """
 
 import contextlib
 import csv
 import fcntl
+import functools as ft
 import io
 import json
 import os
@@ -59,7 +60,9 @@ class RunFolder:
         except FileNotFoundError:
             raise RunError(f"{self.path} is no run folder: it has no {DESCRIPTION}") from None
         except json.JSONDecodeError as error:
-            raise RunError(f"{self.path / DESCRIPTION} is damaged ({error}); --force starts over") from None
+            raise RunError(
+                f"{self.path / DESCRIPTION} is damaged ({error}); --force starts over"
+            ) from None
 
     def write(self, description: dict[str, Any]) -> None:
         write_atomically(self.path / DESCRIPTION, json.dumps(description, indent=2) + "\n")
@@ -117,7 +120,9 @@ class RunFolder:
             with ocp.StandardCheckpointer() as checkpointer:
                 leaves = checkpointer.restore(source, _named_leaves(example))
         except Exception as error:
-            summary = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            summary = (
+                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            )
             raise RunError(
                 f"the checkpoint {source} cannot be read ({summary}); it is damaged or belongs to another "
                 "version. Nothing was changed; --force starts the run over"
@@ -153,20 +158,26 @@ def _named_leaves(tree) -> dict[str, Any]:
     def plain(leaf):
         if not _is_key(leaf):
             return leaf
-        return jr.key_data(leaf) if isinstance(leaf, jax.Array) else jax.eval_shape(jr.key_data, leaf)
+        return (
+            jr.key_data(leaf) if isinstance(leaf, jax.Array) else jax.eval_shape(jr.key_data, leaf)
+        )
 
+    name = ft.partial(jax.tree_util.keystr, simple=True, separator=".")
     paths = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {jax.tree_util.keystr(path, simple=True, separator="."): plain(leaf) for path, leaf in paths}
+    return {
+        name(path): plain(leaf) for path, leaf in paths if leaf.size
+    }  # Orbax takes no empty arrays
 
 
 def _from_named_leaves(example, leaves: dict[str, Any]):
-    names = list(_named_leaves(example))
-    templates, structure = jax.tree.flatten(example)
-    restored = [
-        jr.wrap_key_data(leaves[name]) if _is_key(template) else leaves[name]
-        for name, template in zip(names, templates, strict=True)
-    ]
-    return structure.unflatten(restored)
+    stored = iter(leaves[name] for name in _named_leaves(example))
+
+    def fill(template):
+        if not template.size:
+            return jnp.zeros(template.shape, template.dtype)
+        return jr.wrap_key_data(next(stored)) if _is_key(template) else next(stored)
+
+    return jax.tree.map(fill, example)
 
 
 def _number(text: str) -> Any:

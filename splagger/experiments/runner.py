@@ -95,7 +95,12 @@ class Session:
                     "the other runs go on"
                 )
                 continue
-            row = {"update": self.update, "frames": self._frames(), **point._asdict(), **_ordered(values)}
+            row = {
+                "update": self.update,
+                "frames": self._frames(),
+                **point._asdict(),
+                **_ordered(values),
+            }
             self.rows.append(row)
             if events:
                 events.add(index, row)
@@ -156,7 +161,11 @@ class _Asked:
 
 
 def execute(
-    run: Run, out: str | Path = "runs", force: bool = False, save_every: float = 120.0, show: bool = True
+    run: Run,
+    out: str | Path = "runs",
+    force: bool = False,
+    save_every: float = 120.0,
+    show: bool = True,
 ) -> tuple[RunFolder, bool]:
     """(folder, whether anything had to be done). A finished run is left alone, an unfinished one goes on."""
     folder = RunFolder(Path(out) / run.row.name / run.method.name / run.digest)

@@ -70,19 +70,24 @@ class MetaEpisode(gymnasium.Env):
             raise RuntimeError("call reset() before step()")
         if not self.action_space.contains(action):
             raise ValueError(f"action {action!r} is not in {self.action_space}")
-        state, out = self._step(self._draw(), self._state, np.asarray(action))
+        state, out, last = self._step(self._draw(), self._state, np.asarray(action))
         done = bool(out.task_done)
-        # After the last step the state is already that of a new task: show what was really seen.
-        obs = np.array(out.next_obs if done else state.obs)
-        info = self._info(bool(out.episode_done))
-        self._state = state._replace(task=self._state.task) if done else state
+        # After the last step our state is already that of a new task: keep what was really reached.
+        self._state = self._state._replace(inner=last, obs=out.next_obs) if done else state
         terminated = done and bool(out.terminated)
-        return obs, float(out.reward), terminated, done and not terminated, info
+        info = self._info(bool(out.episode_done))
+        return (
+            np.array(self._state.obs),
+            float(out.reward),
+            terminated,
+            done and not terminated,
+            info,
+        )
 
     def render(self):
         if self.render_mode is None or self._state is None:
             return None
-        return self._env.render(jax.device_get(self._state))
+        return self._env.render(self._state)
 
     def _draw(self):
         self._key, key = jr.split(self._key)
@@ -108,6 +113,12 @@ def _compiled(env):
         fresh = env.reset(key)
         return fresh._replace(task=task, inner=inner, obs=fresh.obs.at[: obs.shape[0]].set(obs))
 
+    def step(key, state, action):
+        """The meta-environment's step, and the inner state it led to before any reset."""
+        inner_key, _, _ = jr.split(key, 3)
+        last, _ = env.env.step(inner_key, state.task, state.inner, action)
+        return *env.step(key, state, action), last
+
     cpu = jax.devices("cpu")[0]
 
     def on_cpu(function):
@@ -119,7 +130,7 @@ def _compiled(env):
 
         return call
 
-    return on_cpu(env.reset), on_cpu(env.step), on_cpu(again)
+    return on_cpu(env.reset), on_cpu(step), on_cpu(again)
 
 
 def register() -> None:

@@ -9,7 +9,6 @@ from jaxtyping import Array, Bool, Float, Key
 from splagger.nn.init import orthogonal
 
 
-
 class GRU(eqx.Module):
     """r, z = σ(Wx + Uh + b);  n = tanh(Wx + b + r·(Uh + c));  h' = (1 - z)·n + z·h.
 

@@ -65,7 +65,9 @@ class LSTM(eqx.Module):
 
     def unroll(self, state: LSTMState, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
         gates = xs @ self.input_weight.T + self.bias
-        return jax.lax.scan(lambda s, x: self._advance(s, *x), state, (gates, resets), unroll=scan_unroll())
+        return jax.lax.scan(
+            lambda s, x: self._advance(s, *x), state, (gates, resets), unroll=scan_unroll()
+        )
 
     def _advance(self, state, gates, reset):
         h, c = jax.tree.map(lambda s: jnp.where(reset, jnp.zeros_like(s), s), state)

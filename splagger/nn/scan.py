@@ -23,7 +23,9 @@ def prefix_scan(join: Callable[[Tree, Tree], Tree], elements: Tree, reverse: boo
 
     def in_blocks(x):
         x = x[::-1] if reverse else x
-        filled = jnp.concatenate([x, jnp.broadcast_to(x[-1:], (blocks * size - length, *x.shape[1:]))])
+        filled = jnp.concatenate(
+            [x, jnp.broadcast_to(x[-1:], (blocks * size - length, *x.shape[1:]))]
+        )
         return jnp.moveaxis(filled.reshape(blocks, size, *x.shape[1:]), 1, 0)
 
     def step(total, x):

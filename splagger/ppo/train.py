@@ -197,9 +197,7 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     picked = jax.tree.map(lambda x: x[index], batch)
 
     judged = jax.vmap(agent.judge, in_axes=(0, 0, 0, None))
-    distribution, value = judged(
-        _flat(outputs)[index], picked.obs, picked.noise, state.normalizers
-    )
+    distribution, value = judged(_flat(outputs)[index], picked.obs, picked.noise, state.normalizers)
     log_prob = jax.vmap(lambda d, a: d.log_prob(a))(distribution, picked.action)
     ratio = jnp.exp(log_prob - picked.log_prob)
     policy_loss = losses.surrogate(ratio, picked.advantage, ppo.clip).mean()

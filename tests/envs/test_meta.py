@@ -160,5 +160,5 @@ def test_the_same_key_gives_the_same_and_another_key_does_not():
 
 @pytest.mark.parametrize("episodes", [0, -1])
 def test_a_meta_episode_without_episodes_is_refused(episodes):
-    with pytest.raises(ValueError, match=f"at least 1 episode, got {episodes}"):
+    with pytest.raises(ValueError, match=f"MetaEnv: episodes must be at least 1, got {episodes}"):
         MetaEnv(MAZE, episodes)

@@ -172,9 +172,9 @@ def test_larger_pictures_are_larger_observations():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rooms": 0}, "^MineMaze: rooms must be positive, got 0"),
-        ({"timeout": -1}, "^MineMaze: timeout must be positive, got -1"),
-        ({"resolution": 0}, "^MineMaze: resolution must be positive, got 0"),
+        ({"rooms": 0}, "^MineMaze: rooms must be a positive integer, got 0"),
+        ({"timeout": -1}, "^MineMaze: timeout must be a positive integer, got -1"),
+        ({"resolution": 0}, "^MineMaze: resolution must be a positive integer, got 0"),
         ({"resolution": 15}, "resolution must be a positive multiple of 10, got 15"),
     ],
 )
@@ -185,5 +185,5 @@ def test_impossible_mazes_are_refused_by_field_and_value(settings, message):
 
 def test_a_folder_without_pictures_is_refused_by_name(tmp_path):
     missing = tmp_path / "nowhere"
-    with pytest.raises(FileNotFoundError, match=r"green.*nowhere"):
+    with pytest.raises(ValueError, match=r"MineMaze.*green.*nowhere"):
         MineMaze(images=str(missing))

@@ -171,10 +171,10 @@ def test_a_full_context_forgets_the_oldest_step():
 
 def test_invariant_lstm_starts_as_a_running_sum():
     """Input and forget gates are 1 - 1e-4 for every input and state: the order hardly matters."""
-    invariant = LSTM.create_invariant(jr.key(0), INPUTS, WIDTH)
-    ordinary = LSTM.create(jr.key(0), INPUTS, WIDTH)
-    gates = XS @ invariant.input_weight.T + invariant.bias[None]
-    gates += jr.normal(jr.key(1), (STEPS, WIDTH)) @ invariant.hidden_weight.T
+    creators = LSTM.create_invariant, LSTM.create
+    invariant, ordinary = fast_jit(lambda k: [c(k, INPUTS, WIDTH) for c in creators])(jr.key(0))
+    hidden = jr.normal(jr.key(1), (STEPS, WIDTH)) @ invariant.hidden_weight.T
+    gates = XS @ invariant.input_weight.T + hidden + invariant.bias[None]
     assert_close(jax.nn.sigmoid(gates[:, : 2 * WIDTH]), np.full((STEPS, 2 * WIDTH), 1 - 1e-4), 1e-6)
     candidates = jnp.tanh(gates[:, 2 * WIDTH : 3 * WIDTH])
     order = jr.permutation(jr.key(2), STEPS)
@@ -192,7 +192,7 @@ def test_invariant_lstm_starts_as_a_running_sum():
 @pytest.mark.parametrize("create", [GRU.create, LSTM.create])
 @pytest.mark.parametrize("inputs", [5, 40])
 def test_recurrent_weights_start_orthogonal_and_biases_zero(create, inputs):
-    cell = create(jr.key(0), inputs, WIDTH)
+    cell = fast_jit(create, static_argnums=(1, 2))(jr.key(0), inputs, WIDTH)
     for weight in (cell.input_weight, cell.hidden_weight):
         tall = weight if weight.shape[0] >= weight.shape[1] else weight.T
         assert_close(tall.T @ tall, np.eye(tall.shape[1]), atol=1e-5)

@@ -54,7 +54,7 @@ class TMazeTwin:
         """Start an episode at cell 0. `signal_values` holds one ±1 (+1 means UP) per signal cell."""
         if len(signal_values) != len(self.signals):
             raise ValueError("one value per signal cell is needed")
-        self.shown = dict(zip(self.signals, signal_values))
+        self.shown = dict(zip(self.signals, signal_values, strict=True))
         self.door_up = bool(door_up)
         self.position = 0
         return self._observe(noise)
