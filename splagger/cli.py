@@ -196,6 +196,26 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class Plot:
+    """Draw the learning curves of run folders of one environment, each at its best rate."""
+
+    runs: Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+    """Run folders, or folders that hold some."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("curves.png")
+    """The file to write: PNG, PDF or SVG."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.records import RunError, find
+        from splagger.experiments.summary import plot
+
+        folders = [folder for root in self.runs for folder in find(root)]
+        if not folders:
+            raise RunError(f"no run folder in {', '.join(map(str, self.runs))}")
+        plot(folders, self.output)
+        print(self.output)
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure training speed: frames a second, compile time, peak memory."""
 
@@ -230,6 +250,7 @@ Command = (
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
+    | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 

@@ -93,6 +93,16 @@ ROWS = (
     _MC_LS,
     replace(
         _T_LS,
+        name="t-ls-demo",
+        summary="T-LS with a corridor of 20 cells and a small network",
+        env=TMaze(length=20),
+        frames=150_000,
+        ppo=_SMALL_PPO,
+        network=_TINY,
+        small=True,
+    ),
+    replace(
+        _T_LS,
         name="t-ls-small",
         summary="T-LS with a corridor of 10 cells and a small network",
         env=TMaze(length=10),

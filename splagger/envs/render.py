@@ -183,7 +183,7 @@ def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step)
 
     canvas = _Canvas(960, 480)
     canvas.heading("Minecraft Maze", f"episode {episode}/{episodes}", f"step {step}")
-    canvas.page.paste(Image.fromarray(view).resize((720, 720), Image.NEAREST), (64, 160))
+    canvas.page.paste(Image.fromarray(view).resize((720, 720), Image.Resampling.NEAREST), (64, 160))
     canvas.text(32, 456, "what the agent sees", 13, SOFT)
     _route(canvas, (0, room + 1, rooms + 1)[phase], rooms, kinds, up)
     canvas.box(440, 160, 488, 294, PANEL, radius=10)

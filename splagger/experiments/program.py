@@ -70,7 +70,8 @@ def member(state: Any, index: int) -> Any:
 
 def use_compilation_cache() -> None:
     """Compiled programs are kept on disk, unless JAX was told another place (or none, by an empty one)."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not jax.config.jax_compilation_cache_dir:
+    chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
 

@@ -1,10 +1,14 @@
-"""A run in one line."""
+"""Runs in one line each, or in one picture."""
 
 from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
-from splagger.experiments.records import RunFolder
+from splagger.experiments.records import RunError, RunFolder
+from splagger.figures.draw import curve_of, draw_curves
+from splagger.registry import ENVS
 
 
 def best_rate(rows: list[dict]) -> float:
@@ -31,3 +35,19 @@ def summarize(folder: RunFolder) -> tuple[str, ...]:
         f"{record.get('frames_per_second') or 0:,.0f}",
         str(folder.path),
     )
+
+
+def plot(folders: Sequence[RunFolder], path: str | Path) -> None:
+    """Draws each folder's curve at its best rate; all must be of one environment."""
+    names = {folder.read()["arguments"]["env"] for folder in folders}
+    if len(names) > 1:
+        raise RunError(f"one picture shows one environment, these are {', '.join(sorted(names))}")
+    row = ENVS.get(name := names.pop())
+    curves = []
+    for folder in folders:
+        rows = folder.read_curves()
+        if rows:
+            curves.append(curve_of(folder.read()["arguments"]["method"], rows, best_rate(rows)))
+    if not curves:
+        raise RunError("none of these runs has got to its first evaluation yet")
+    draw_curves(curves, path, name, row.best_return if row else None)

@@ -94,6 +94,7 @@ class MetaEpisode(gymnasium.Env):
         return key
 
     def _info(self, episode_done):
+        assert self._state is not None, "there is a state after reset()"
         task = jax.tree.map(np.array, self._state.task)
         return {"episode_done": episode_done, "task": task}
 

@@ -32,6 +32,8 @@ def trajectory_loss(
     agent: Agent, config: PPOConfig, steps: Transition, length: Int[Array, ""], key: Key[Array, ""]
 ) -> Float[Array, ""]:
     """Error of decoding random steps from random beliefs, summed, plus the weighted mean KL."""
+    assert agent.decoder is not None, "only agents with a decoder learn by reconstruction"
+    decoder_error = agent.decoder.error
     time_key, step_key, noise_key = jr.split(key, 3)
     outputs = beliefs(agent, steps)
     horizon = outputs.shape[0] - 1
@@ -43,7 +45,7 @@ def trajectory_loss(
     def explain(latent, chosen):
         """The summed error of one belief over the steps it must decode."""
         picked = jax.tree.map(lambda leaf: leaf[chosen], steps)
-        return jax.vmap(agent.decoder.error, in_axes=(None, 0))(latent, picked).sum()
+        return jax.vmap(decoder_error, in_axes=(None, 0))(latent, picked).sum()
 
     previous = jnp.concatenate([jnp.zeros_like(outputs[:1]), outputs[:-1]])
     kl = jax.vmap(gaussian_kl)(outputs[times], previous[times]).mean()

@@ -128,7 +128,11 @@ def judge(config: PPOConfig, state: TrainState, life: Life, rollout: Rollout):
     # becomes a few large matmuls.
     size = config.minibatches, config.batch // config.minibatches
     pieces = jax.tree.map(lambda x: x.reshape(*size, *x.shape[2:]), inputs)
-    one_value = lambda inputs: agent.value(*inputs, normalizers)  # noqa: E731
+
+    def one_value(inputs):
+        output, obs, noise = inputs
+        return agent.value(output, obs, noise, normalizers)
+
     value = jax.lax.map(jax.vmap(one_value), pieces).reshape(rollout.log_prob.shape)
     last_noise = jnp.zeros_like(rollout.noise[0])  # a stochastic latent is judged by its mean
     last_value = jax.vmap(one_value)((life.memory.output, life.env.obs, last_noise))

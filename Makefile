@@ -1,0 +1,31 @@
+# Two commands do everything on a fresh machine: make demo, make test.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(READY)
+	$(BIN)/splagger sweep --envs t-ls-demo --methods splagger rnn --rates 1e-3 --seeds 3 --out runs/demo
+	$(BIN)/splagger plot runs/demo -o runs/demo/curves.png
+
+test: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.parts
+	$(BIN)/splagger bench t-ls splagger
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build *.egg-info

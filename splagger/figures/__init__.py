@@ -1,0 +1,1 @@
+"""Pictures from run folders: numpy and matplotlib, no jax."""
