@@ -1,5 +1,7 @@
 """The compiled program of a whole grid: every run a member of one vmap, the members shared among devices."""
 
+import contextlib
+import ctypes
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -54,8 +56,13 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     def to_host(metrics):
         return {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
 
+    compiled: list[Any] = []
+
     def run_block(state):
-        state, metrics = block(tunables, state)
+        if not compiled:
+            compiled.append(block.lower(tunables, state).compile())
+            _release_memory()  # what the compiler took: half a gigabyte
+        state, metrics = compiled[0](tunables, state)
         return state, to_host(metrics)
 
     return Program(
@@ -74,6 +81,12 @@ def use_compilation_cache() -> None:
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
+
+
+def _release_memory() -> None:
+    """Gives freed memory back to the system, where the C library can (glibc)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _compiler_options() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A latent turned into a policy: W = Σₖ z̃ₖ Hₖ with z̃ = [z; 1], for every array of the base policy.
 
-The same policy in two forms. `generate` builds its arrays: the definition, 0.8 MB a sample at full
-size. `policy` never builds them: each layer computes Σₖ z̃ₖ (Hₖ x), one wide matmul and a contraction.
+The same policy in two forms. `generate` builds its arrays: the definition, 0.8 MB a sample at full size.
+`policy` never builds them: each layer computes Σₖ z̃ₖ (x Hₖ), one wide matmul and a contraction.
 """
 
 import equinox as eqx
@@ -13,23 +13,42 @@ from splagger.nn import Linear
 from splagger.policy.actor_critic import ActorCritic
 
 
+class LinearHeads(eqx.Module):
+    """What generates a linear layer: one term for each number of z̃, the last of them the constant.
+
+    The terms lie between inputs and outputs, so that one matmul with all of them needs no transposition.
+    """
+
+    weight: Float[Array, "in terms out"]
+    bias: Float[Array, "terms out"]
+
+    @classmethod
+    def create(cls, layer: Linear, latent_size: int) -> "LinearHeads":
+        """Bias-HyperInit: every latent generates `layer`."""
+        outputs, inputs = layer.weight.shape
+        weight = jnp.zeros((inputs, latent_size + 1, outputs)).at[:, -1].set(layer.weight.T)
+        return cls(weight, jnp.zeros((latent_size + 1, outputs)).at[-1].set(layer.bias))
+
+    def generate(self, terms: Float[Array, " terms"]) -> Linear:
+        return Linear(jnp.einsum("iko,k->oi", self.weight, terms), terms @ self.bias)
+
+
 class GeneratedLinear(eqx.Module):
     """The layer W x + b whose W and b are never formed."""
 
-    heads: Linear
-    latent: Float[Array, " K1"]
+    heads: LinearHeads
+    terms: Float[Array, " terms"]
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        terms, outputs, inputs = self.heads.weight.shape
-        wide = self.heads.weight.reshape(terms * outputs, inputs) @ x
-        return self.latent @ (wide.reshape(terms, outputs) + self.heads.bias)
+        inputs, terms, outputs = self.heads.weight.shape
+        wide = x @ self.heads.weight.reshape(inputs, terms * outputs)
+        return self.terms @ (wide.reshape(terms, outputs) + self.heads.bias)
 
 
 class Hypernetwork(eqx.Module):
     """Emits every array of a policy as an affine function of the latent.
 
-    `heads` looks like the policy itself, with one more axis in front of every array: the terms of
-    z̃, of which the last, always 1, carries the constant.
+    `heads` looks like the policy itself, with `LinearHeads` where the policy has its layers.
     """
 
     heads: ActorCritic
@@ -37,23 +56,23 @@ class Hypernetwork(eqx.Module):
     @classmethod
     def create(cls, policy: ActorCritic, latent_size: int) -> "Hypernetwork":
         """Bias-HyperInit: every latent starts as `policy`."""
-
-        def head(array):
-            return jnp.zeros((latent_size + 1, *array.shape)).at[-1].set(array)
-
-        return cls(jax.tree.map(head, policy))
+        return cls(
+            _map_layers(lambda layer: LinearHeads.create(layer, latent_size), policy, Linear)
+        )
 
     def generate(self, latent: Float[Array, " K"]) -> ActorCritic:
         """The policy of this latent, its arrays computed."""
-        extended = _extend(latent)
-        return jax.tree.map(lambda head: jnp.tensordot(extended, head, axes=1), self.heads)
+        terms = _extend(latent)
+        return _map_layers(lambda heads: heads.generate(terms), self.heads, LinearHeads)
 
     def policy(self, latent: Float[Array, " K"]) -> ActorCritic:
         """The policy of this latent, its layers lazy: the same function, made for large batches."""
-        extended = _extend(latent)
-        is_layer = lambda node: isinstance(node, Linear)  # noqa: E731
-        lazy = lambda heads: GeneratedLinear(heads, extended)  # noqa: E731
-        return jax.tree.map(lazy, self.heads, is_leaf=is_layer)
+        terms = _extend(latent)
+        return _map_layers(lambda heads: GeneratedLinear(heads, terms), self.heads, LinearHeads)
+
+
+def _map_layers(function, network, kind: type):
+    return jax.tree.map(function, network, is_leaf=lambda node: isinstance(node, kind))
 
 
 def _extend(latent):

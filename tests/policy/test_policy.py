@@ -49,7 +49,7 @@ def random_policy(space):
 
 def twin_of(policy):
     params = {
-        name: [(layer.weight, layer.bias) for layer in mlp.layers]
+        name: [(layer.weight.transpose(1, 2, 0), layer.bias) for layer in mlp.layers]
         for name, mlp in vars(policy.hypernetwork.heads).items()
     }
     for name, layer in (("state", policy.state_embedding), ("latent", policy.latent_embedding)):

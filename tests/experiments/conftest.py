@@ -1,0 +1,3 @@
+"""Every test here may use the small experiment."""
+
+from tests.experiments.tiny import compiled_once, trained  # noqa: F401

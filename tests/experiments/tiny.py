@@ -1,0 +1,88 @@
+"""One small experiment for all tests of training: it is compiled once, and kept for all processes."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+from splagger.experiments import bench, player, program, runner
+from splagger.experiments.grid import Run
+
+UPDATES, BATCH = 8, 80
+SETTINGS = {
+    "env.length": 5,
+    "ppo.steps": 20,
+    "ppo.envs": 4,
+    "ppo.eval_interval": 1,
+    "ppo.eval_tasks": 4,
+    "network.width_factor": 0.0625,
+    "network.state_embedding": 16,
+    "network.hidden": "16,8",
+    "network.latent_embedding": 4,
+}
+
+
+def tiny(**changes) -> Run:
+    """Four runs of eight updates."""
+    given = {"env": "t-ls-small", "method": "splagger", "rates": (1e-3, 3e-4), "seeds": 2}
+    return Run.create(**(given | {"frames": UPDATES * BATCH, "overrides": SETTINGS} | changes))
+
+
+def arguments(frames=UPDATES * BATCH, rates=("1e-3", "3e-4")) -> list[str]:
+    """The options that make the command line run the same."""
+    assignments = [f"{name}={value}" for name, value in SETTINGS.items()]
+    return ["--rates", *rates, "--seeds", "2", "--frames", str(frames), "--set", *assignments]
+
+
+def start(*args: str, **environment: str) -> subprocess.Popen:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-c", "from splagger.cli import main; main()", *args]
+    pipe = subprocess.PIPE
+    settings = os.environ | environment
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=settings)
+
+
+def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) at the end of a process."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory):
+    """Compiled programs are shared: on disk with other processes, in memory between tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "jax"
+    programs, compile_grid = {}, program.compile_grid
+
+    def remembered(config, points):
+        key = replace(config, method=replace(config.method, name="any")), tuple(points)
+        if key not in programs:
+            programs[key] = compile_grid(config, points)
+        return programs[key]
+
+    before = jax.config.jax_compilation_cache_dir
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
+        for module in (runner, player, bench):
+            patch.setattr(module, "compile_grid", remembered)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        compilation_cache.reset_cache()
+        yield
+    jax.config.update("jax_compilation_cache_dir", before)
+    compilation_cache.reset_cache()
+
+
+@pytest.fixture(scope="session")
+def trained(compiled_once, tmp_path_factory) -> Path:
+    """The folder of a finished run; do not write to it."""
+    out = tmp_path_factory.mktemp("trained")
+    return runner.execute(tiny(), out, show=False)[0].path

@@ -1,0 +1,35 @@
+"""What is learned from is what was done: a replay of the rollout gives back the probabilities acted with."""
+
+import functools as ft
+
+import numpy as np
+import pytest
+
+from splagger.envs import MetaEnv, TMaze
+from splagger.methods import ROWS
+from splagger.ppo.train import update
+from tests.ppo.probe_envs import TUNABLES, Chance, quick, random_state, tiny
+
+MAZE = MetaEnv(TMaze(length=4), 2)  # a task takes 8 steps, a rollout 20: every second cuts one
+CHANCE = MetaEnv(Chance(), 2)  # tasks end at any time, and each environment at its own
+quick_update = ft.partial(quick, static_argnums=0)(update)
+
+
+def two_updates(name, env):
+    """The metrics of both; the second goes on with what was remembered in the first."""
+    config = tiny(name, env, steps=20, epochs=1)
+    state, first = quick_update(config, TUNABLES, random_state(config))
+    _, second = quick_update(config, TUNABLES, state)
+    return first, second
+
+
+@pytest.mark.parametrize(
+    "name, env",
+    [(row.name, MAZE) for row in ROWS] + [("splagger", CHANCE), ("pearl", CHANCE)],
+    ids=lambda value: value if isinstance(value, str) else value.env.spec.name,
+)
+def test_the_first_ratio_of_every_update_is_one(name, env):
+    for metrics in two_updates(name, env):
+        assert metrics["first_ratio_error"] < 1e-5
+        assert all(np.isfinite(metric) for metric in metrics.values()), metrics
+        assert metrics["entropy"] > 0.01  # the law says little of a policy that has no choice
