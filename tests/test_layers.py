@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "ppo": AGENT | {"envs"},
     "registry": AGENT | {"envs", "ppo"},
     "interop": AGENT | {"envs", "ppo", "registry"},
-    "experiments": AGENT | {"envs", "ppo", "registry"},
+    "figures": AGENT | {"envs", "ppo", "registry"},
+    "experiments": AGENT | {"envs", "ppo", "registry", "figures"},
 }
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
 

@@ -46,15 +46,17 @@ class GRU(eqx.Module):
 
     def step(self, state: Float[Array, " H"], x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
         """(state, output) after one input; here both are h."""
-        gates = self.input_weight @ x + self.bias
-        new = _cell(gates, self.hidden_weight, self.candidate_bias, _empty_if(reset, state))[0]
+        new = _cell(self.input_weight @ x, self._recurrent, _empty_if(reset, state))[0]
         return new, new
 
     def unroll(self, state: Float[Array, " H"], xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
         """(last state, all T outputs); the input matmul is one, before the loop."""
-        gates = xs @ self.input_weight.T + self.bias
-        hs = _recur(gates, self.hidden_weight, self.candidate_bias, state, resets)
+        hs = _recur(xs @ self.input_weight.T, self._recurrent, state, resets)
         return hs[-1], hs
+
+    @property
+    def _recurrent(self):
+        return self.hidden_weight, self.bias, self.candidate_bias
 
 
 def scan_unroll() -> int:
@@ -66,55 +68,54 @@ def _empty_if(reset, h):
     return jnp.where(reset, jnp.zeros_like(h), h)
 
 
-def _cell(gates, hidden_weight, candidate_bias, h):
-    """The next h, and what its derivative needs: (r, z, n, q)."""
+def _cell(gates, recurrent, h):
+    """The next h, and what its derivative needs: (h, r, z, n, q)."""
+    hidden_weight, bias, candidate_bias = recurrent
     width = h.shape[0]
-    hidden = hidden_weight @ h
+    gates, hidden = gates + bias, hidden_weight @ h
     r = jax.nn.sigmoid(gates[:width] + hidden[:width])
     z = jax.nn.sigmoid(gates[width : 2 * width] + hidden[width : 2 * width])
     q = hidden[2 * width :] + candidate_bias
     n = jnp.tanh(gates[2 * width :] + r * q)
-    return n + z * (h - n), (r, z, n, q)
+    return n + z * (h - n), (h, r, z, n, q)
 
 
 @jax.custom_vjp
-def _recur(gates, hidden_weight, candidate_bias, state, resets):
-    """All hidden states [T, H] of a sequence of input gates [T, 3H]."""
-    return _recur_forward(gates, hidden_weight, candidate_bias, state, resets)[0]
+def _recur(gates, recurrent, state, resets):
+    """All hidden states [T, H] of a sequence of input gates W x [T, 3H]."""
+    return _recur_forward(gates, recurrent, state, resets)[0]
 
 
-def _recur_forward(gates, hidden_weight, candidate_bias, state, resets):
+def _recur_forward(gates, recurrent, state, resets):
     def one(h, x):
         gate, reset = x
-        new, saved = _cell(gate, hidden_weight, candidate_bias, _empty_if(reset, h))
+        new, saved = _cell(gate, recurrent, _empty_if(reset, h))
         return new, (new, saved)
 
     _, (hs, saved) = jax.lax.scan(one, state, (gates, resets), unroll=scan_unroll())
-    return hs, (hidden_weight, state, resets, hs, saved)
+    return hs, (recurrent[0], resets, saved)
 
 
 def _recur_backward(residuals, d_hs):
-    """One backward loop carries dh; the weight's gradient is a single matmul after it."""
-    hidden_weight, state, resets, hs, saved = residuals
-    previous = jnp.concatenate([state[None], hs[:-1]])
-    previous = jnp.where(resets[:, None], jnp.zeros_like(previous), previous)
+    """One backward loop carries dh; the gradients of the weights are matmuls after it."""
+    hidden_weight, resets, saved = residuals
 
     def one(carry, x):
-        d_h, h, reset, (r, z, n, q) = x
+        d_h, reset, (h, r, z, n, q) = x
         d_h = d_h + carry
         d_n = d_h * (1 - z) * (1 - n * n)
         d_z = d_h * (h - n) * z * (1 - z)
         d_r = d_n * q * r * (1 - r)
-        d_hidden = jnp.concatenate([d_r, d_z, d_n * r])
-        return _empty_if(reset, d_h * z + d_hidden @ hidden_weight), (d_hidden, d_n)
+        d_q = d_n * r
+        d_carry = d_h * z + jnp.concatenate([d_r, d_z, d_q]) @ hidden_weight
+        return _empty_if(reset, d_carry), (jnp.concatenate([d_r, d_z, d_n]), d_q)
 
-    inputs = (d_hs, previous, resets, saved)
-    d_state, (d_hidden, d_n) = jax.lax.scan(
-        one, jnp.zeros_like(state), inputs, reverse=True, unroll=scan_unroll()
+    d_state, (d_gates, d_q) = jax.lax.scan(
+        one, jnp.zeros_like(d_hs[0]), (d_hs, resets, saved), reverse=True, unroll=scan_unroll()
     )
-    width = state.shape[0]
-    d_gates = jnp.concatenate([d_hidden[:, : 2 * width], d_n], axis=1)
-    return d_gates, d_hidden.T @ previous, d_hidden[:, 2 * width :].sum(0), d_state, None
+    h, width = saved[0], d_hs.shape[1]
+    d_weight = jnp.concatenate([d_gates[:, : 2 * width].T @ h, d_q.T @ h])
+    return d_gates, (d_weight, d_gates.sum(0), d_q.sum(0)), d_state, None
 
 
 _recur.defvjp(_recur_forward, _recur_backward)

@@ -61,17 +61,17 @@ class LSTM(eqx.Module):
         return zeros, zeros
 
     def step(self, state: LSTMState, x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
-        return self._advance(state, self.input_weight @ x + self.bias, reset)
+        return self._advance(state, self.input_weight @ x, reset)
 
     def unroll(self, state: LSTMState, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
-        gates = xs @ self.input_weight.T + self.bias
+        gates = xs @ self.input_weight.T
         return jax.lax.scan(
             lambda s, x: self._advance(s, *x), state, (gates, resets), unroll=scan_unroll()
         )
 
     def _advance(self, state, gates, reset):
         h, c = jax.tree.map(lambda s: jnp.where(reset, jnp.zeros_like(s), s), state)
-        i, f, g, o = jnp.split(gates + self.hidden_weight @ h, 4)
+        i, f, g, o = jnp.split(gates + self.bias + self.hidden_weight @ h, 4)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         h = jax.nn.sigmoid(o) * jnp.tanh(c)
         return (h, c), h

@@ -60,7 +60,8 @@ def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
 def compiled_once(tmp_path_factory):
     """Compiled programs are shared: on disk with other processes, in memory between tests."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "jax"
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(shared / "jax")
     programs, compile_grid = {}, program.compile_grid
 
     def remembered(config, points):
@@ -71,10 +72,10 @@ def compiled_once(tmp_path_factory):
 
     before = jax.config.jax_compilation_cache_dir
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", folder)
         for module in (runner, player, bench):
             patch.setattr(module, "compile_grid", remembered)
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_compilation_cache_dir", folder)
         compilation_cache.reset_cache()
         yield
     jax.config.update("jax_compilation_cache_dir", before)

@@ -182,10 +182,7 @@ def test_recurrent_methods_notice_the_order(name):
         ({"output_size": 0}, "output_size must be at least 1"),
         ({"input_size": 0}, "input_size must be at least 1"),
         ({"encoder": "transformer", "context": 0}, "context of at least 1 step, got 0"),
-        (
-            {"width": 10, "encoder": "pointwise", "aggregator": WeightedMean()},
-            "WeightedMean .* odd",
-        ),
+        ({"encoder": "pointwise", "aggregator": WeightedMean(), "width": 10}, "Mean .* 5 is odd"),
     ],
 )
 def test_a_wrong_option_is_refused_in_words(options, message):

@@ -1,0 +1,116 @@
+"""How fast the parts are, each beside its plain alternative in the same run: `python -m benchmarks.parts`.
+
+Writes benchmarks/results/parts-<platform>.json. Times are the median of repeated calls; what counts are the
+ratios, since both sides of each were measured in one process on one machine.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from splagger.envs import MetaEnv
+from splagger.experiments.provenance import provenance
+from splagger.nn import GRU
+from splagger.policy import HyperPolicy
+from splagger.registry import ENVS
+from splagger.spaces import Discrete
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def seconds(function, *args, repeats: int = 5) -> float:
+    """Median time of a compiled call, after one to warm up."""
+    jax.block_until_ready(function(*args))
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        jax.block_until_ready(function(*args))
+        times.append(time.perf_counter() - started)
+    return float(np.median(times))
+
+
+def gru(envs: int = 16, steps: int = 700) -> dict[str, float]:
+    """Forward and backward over a rollout: our VJP, and autodiff through a scan of the same cell."""
+    cell = GRU.create(jr.key(0), 80, 256)
+    xs = jr.normal(jr.key(1), (envs, steps, 80))
+    resets = jr.bernoulli(jr.key(2), 0.01, (envs, steps))
+
+    def ours(cell, xs):
+        unroll = lambda x, r: cell.unroll(cell.start(), x, r)[1]  # noqa: E731
+        return jnp.square(jax.vmap(unroll)(xs, resets)).mean()
+
+    def plain(cell, xs):
+        one = lambda h, x: cell.step(h, *x)  # noqa: E731
+        unroll = lambda x, r: jax.lax.scan(one, cell.start(), (x, r))[1]  # noqa: E731
+        return jnp.square(jax.vmap(unroll)(xs, resets)).mean()
+
+    timed = {
+        name: seconds(jax.jit(jax.grad(f, argnums=(0, 1))), cell, xs)
+        for name, f in (("ours_seconds", ours), ("autodiff_seconds", plain))
+    }
+    return timed | {"speedup": timed["autodiff_seconds"] / timed["ours_seconds"]}
+
+
+def hypernetwork(samples: int = 2800) -> dict[str, float]:
+    """Forward and backward of a minibatch: the fused form, and generated weights."""
+    policy = HyperPolicy.create(jr.key(0), 5, 24, Discrete(4))
+    latents = jnp.tanh(jr.normal(jr.key(1), (samples, 25)))
+    xs = jr.normal(jr.key(2), (samples, 256))
+    result = {}
+    for name in ("policy", "generate"):
+
+        def loss(hyper, latents, xs, form=name):
+            numbers, values = jax.vmap(lambda z, x: getattr(hyper, form)(z)(x))(latents, xs)
+            return jnp.square(numbers).mean() + jnp.square(values).mean()
+
+        compiled = jax.jit(jax.grad(loss)).lower(policy.hypernetwork, latents, xs).compile()
+        label = "fused" if name == "policy" else "generated"
+        result[f"{label}_memory_mb"] = compiled.memory_analysis().temp_size_in_bytes / 1e6
+        repeats = 5 if name == "policy" else 3
+        result[f"{label}_seconds"] = seconds(compiled, policy.hypernetwork, latents, xs, repeats=repeats)
+    result["speedup"] = result["generated_seconds"] / result["fused_seconds"]
+    return result
+
+
+def environment(name: str, copies: int, steps: int = 100) -> float:
+    """Steps a second of `copies` environments, random actions, resets included."""
+    row = ENVS[name]
+    env: MetaEnv = row.meta
+
+    @jax.jit
+    def run(key):
+        state = jax.vmap(env.reset)(jr.split(key, copies))
+
+        def one(state, key):
+            action_key, step_key = jr.split(key)
+            actions = jr.randint(action_key, (copies,), 0, env.space.size)
+            state, out = jax.vmap(env.step)(jr.split(step_key, copies), state, actions)
+            return state, out.reward.sum()
+
+        return jax.lax.scan(one, state, jr.split(key, steps))[1].sum()
+
+    return copies * steps / seconds(run, jr.key(0), repeats=3)
+
+
+def main() -> None:
+    names = [name for name, row in ENVS.items() if not row.small]
+    result = {
+        "gru": gru(),
+        "hypernetwork": hypernetwork(),
+        "environment_steps_per_second": {
+            name: {str(n): environment(name, n) for n in (16, 1024, 65536)} for name in names
+        },
+        "provenance": provenance() | {"command": "python -m benchmarks.parts"},
+    }
+    path = RESULTS / f"parts-{jax.default_backend()}.json"
+    path.write_text(json.dumps(result, indent=2) + "\n")
+    print(path.read_text())
+
+
+if __name__ == "__main__":
+    main()

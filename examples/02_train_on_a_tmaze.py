@@ -1,0 +1,13 @@
+"""Train two memories on a short T-Maze and compare them: a sweep is one call and one program."""
+
+import tempfile
+
+import splagger
+
+with tempfile.TemporaryDirectory() as folder:
+    for method in ("splagger", "rnn"):
+        curves = splagger.train(
+            "t-ls-small", method, rates=[1e-3], seeds=2, frames=50_000, out=folder, show=False
+        )
+        last = curves[curves.frames == curves.frames.max()]
+        print(f"{method}: return {last['return'].mean():.1f} of 16 after {last.frames.iloc[0]:,} frames")

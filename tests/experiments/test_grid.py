@@ -1,0 +1,183 @@
+"""What is run: the grid's points, what names an experiment, and what refuses to be one."""
+
+import json
+import math
+from itertools import product
+
+import pytest
+
+from splagger.experiments.grid import Run
+from tests.experiments.tiny import BATCH, SETTINGS, UPDATES, tiny
+
+
+def changed(**settings) -> Run:
+    """The small run with other settings; a dot is written as two underscores."""
+    return tiny(overrides=SETTINGS | {k.replace("__", "."): v for k, v in settings.items()})
+
+
+def test_points_are_the_product_of_all_axes():
+    axes = {"rates": (1e-3, 1e-4), "entropy_weights": (0.0, 0.1), "kl_weights": (0.5,)}
+    run = tiny(**axes, temperatures=(0.1, 0.2, 0.3), seeds=(5, 7))
+    expected = product((1e-3, 1e-4), (0.0, 0.1), (0.5,), (0.1, 0.2, 0.3), (5, 7))
+    assert [tuple(point) for point in run.points] == list(expected)
+
+
+def test_axes_that_are_not_given_have_the_numbers_of_the_row_and_the_method():
+    run = tiny(method="splagger-softmax")
+    assert run.entropy_weights == (run.row.ppo.entropy,)
+    assert run.kl_weights == (run.row.ppo.kl_weight,)
+    assert run.temperatures == (0.1,)
+
+
+def test_a_number_of_seeds_counts_from_zero():
+    assert tiny(seeds=3).seeds == (0, 1, 2)
+
+
+def test_equal_experiments_have_equal_digests():
+    assert tiny().digest == tiny(rates=[1e-3, 3e-4], seeds=range(2)).digest
+    assert len(tiny().digest) == 10 and int(tiny().digest, 16) >= 0
+
+
+CHANGES = [
+    {"env": "t-latent-small"},
+    {"method": "rnn"},
+    {"rates": (1e-3,)},
+    {"rates": (3e-4, 1e-3)},
+    {"seeds": 3},
+    {"seeds": (1, 2)},
+    {"entropy_weights": (0.2,)},
+    {"kl_weights": (0.2,)},
+    {"temperatures": (0.2,)},
+    *({"overrides": SETTINGS | {name: value}} for name, value in [
+        ("env.length", 6), ("env.signals", "2"), ("env.noise_up", 0.6), ("env.reward_right", 5.0),
+        ("ppo.clip", 0.2), ("ppo.epochs", 3), ("ppo.anneal", True), ("ppo.eval_tasks", 5),
+        ("network.hidden", "16,16"), ("network.width_factor", 0.125), ("network.output_size", 6),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_digest_changes_with_any_setting(change):
+    assert tiny(**change).digest != tiny().digest
+
+
+@pytest.mark.parametrize("text, value", [("16,8", (16, 8)), ("1e1,8", (10, 8))])
+def test_digest_knows_values_and_not_how_they_were_written(text, value):
+    assert changed(network__hidden=text).digest == changed(network__hidden=value).digest
+
+
+@pytest.mark.parametrize("name, value", [("ppo.clip", "0.05"), ("env.noise_up", "0.5")])
+def test_digest_does_not_change_where_a_default_is_spelled_out(name, value):
+    assert tiny(overrides=SETTINGS | {name: value}).digest == tiny().digest
+
+
+def test_digest_does_not_change_with_the_frames():
+    assert tiny(frames=80_000).digest == tiny().digest
+
+
+@pytest.mark.parametrize(
+    "change", [{"env": "mc-ls-small", "overrides": None}, {"method": "pearl-vari"}], ids=str
+)
+def test_digest_changes_with_the_frames_where_a_schedule_or_a_buffer_depends_on_them(change):
+    assert tiny(frames=80_000, **change).digest != tiny(frames=160_000, **change).digest
+
+
+def test_two_names_of_a_method_are_one_experiment():
+    one, other = tiny(method="cnp"), tiny(method="splagger-nornn-avg")
+    assert one == other
+    assert (one.method.name, one.digest) == (other.method.name, other.digest)
+
+
+CONVERSIONS = [
+    ("ppo.epochs", "3", 3),
+    ("ppo.buffer", "1e5", 100_000),
+    ("ppo.clip", "2e-1", 0.2),
+    ("ppo.clip", "1", 1.0),
+    ("ppo.anneal", "true", True),
+    ("ppo.anneal", "False", False),
+    ("ppo.decoded", "none", None),
+    ("ppo.decoded", "7", 7),
+    ("network.hidden", "16,8", (16, 8)),
+    ("network.hidden", "16", (16,)),
+    ("env.signals", "", ()),
+    ("env.signals", "1,3", (1, 3)),
+    ("env.noise_up", "0.25", 0.25),
+]
+
+
+@pytest.mark.parametrize("name, text, value", CONVERSIONS)
+def test_texts_become_the_type_of_the_setting(name, text, value):
+    run = tiny(overrides=SETTINGS | {name: text})
+    part, field = name.split(".")
+    found = getattr(getattr(run.row, part), field)
+    assert found == value and type(found) is type(value)
+
+
+MISTAKES = [
+    ("ppo.epochs", "2.5", r"ppo\.epochs takes a int, got '2\.5'"),
+    ("ppo.epochs", "two", r"ppo\.epochs takes a int, got 'two'"),
+    ("ppo.epochs", "inf", r"ppo\.epochs .*inf"),
+    ("ppo.epochs", "0", r"ppo\.epochs must be at least 1, got 0"),
+    ("ppo.clip", "small", r"ppo\.clip takes a float, got 'small'"),
+    ("ppo.clip", "nan", r"ppo\.clip must be a finite number ≥ 0, got nan"),
+    ("ppo.anneal", "yes", r"ppo\.anneal takes a bool, got 'yes'"),
+    ("ppo.decoded", "all", r"ppo\.decoded takes a int.*, got 'all'"),
+    ("network.hidden", "16,x", r"network\.hidden takes .*, got '16,x'"),
+    ("env.length", "1", "length must be at least 2, got 1"),
+    ("ppo.minibatches", "7", r"ppo\.minibatches=7 does not divide the 80 steps"),
+    ("ppo.cilp", "1", r"no ppo setting 'cilp'; did you mean clip\?"),
+    ("pop.clip", "1", r"no setting group 'pop'; did you mean ppo\?"),
+    ("clip", "1", "no setting group 'clip'; there are env, network, ppo"),
+    ("network.hiden", "1", r"no network setting 'hiden'; did you mean hidden"),
+    ("env.lenght", "1", r"no env setting 'lenght'; did you mean length\?"),
+]
+
+
+@pytest.mark.parametrize("name, text, message", MISTAKES)
+def test_wrong_settings_are_refused_by_name_and_value(name, text, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(overrides=SETTINGS | {name: text})
+
+
+REFUSED = [
+    ({"frames": -5}, "frames must be positive, got -5"),
+    ({"frames": 0}, "frames must be positive, got 0"),
+    ({"frames": math.inf}, "frames .*inf"),
+    ({"frames": math.nan}, "frames .*nan"),
+    ({"seeds": 0}, "at least one rate and one seed"),
+    ({"seeds": (-1,)}, "seed.*-1"),
+    ({"rates": ()}, "at least one rate and one seed"),
+    ({"rates": (math.nan,)}, "rates must be finite numbers ≥ 0, got nan"),
+    ({"rates": (-1e-3,)}, r"rates must be finite numbers ≥ 0, got -0\.001"),
+    ({"kl_weights": (math.inf,)}, "kl_weights must be finite numbers ≥ 0, got inf"),
+    ({"rates": (1e-3, 1e-3)}, "listed twice"),
+    ({"seeds": (1, 1)}, "listed twice"),
+    ({"env": "t-lss"}, r"no environment 't-lss'; did you mean t-ls"),
+    ({"method": "splager"}, r"no method 'splager'; did you mean splagger"),
+]
+
+
+@pytest.mark.parametrize("change, message", REFUSED, ids=str)
+def test_grids_without_a_meaning_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(**change)
+
+
+@pytest.mark.parametrize("hidden", ["16,8", (16, 8)], ids=["text", "tuple"])
+def test_arguments_make_an_equal_run_again_even_after_json(hidden):
+    run = changed(network__hidden=hidden)
+    assert Run.create(**run.arguments()) == run
+    again = Run.create(**json.loads(json.dumps(run.arguments())))
+    assert (again.row, again.points, again.digest) == (run.row, run.points, run.digest)
+
+
+@pytest.mark.parametrize(
+    "updates, interval, expected", [(7, 1, 7), (7, 5, 10), (10, 5, 10), (0.5, 5, 5), (1, 1, 1)]
+)
+def test_updates_are_whole_evaluation_intervals(updates, interval, expected):
+    overrides = SETTINGS | {"ppo.eval_interval": interval}
+    assert tiny(frames=updates * BATCH, overrides=overrides).config.updates == expected
+
+
+def test_the_small_run_is_what_its_name_says():
+    assert len(tiny().points) == 4 and tiny().config.updates == UPDATES

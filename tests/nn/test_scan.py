@@ -1,0 +1,113 @@
+"""Scanning in blocks gives all prefixes, in order, for operations that do not commute."""
+
+import functools as ft
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from splagger.nn.scan import prefix_scan
+from tests.close import assert_close
+
+FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+quick = ft.partial(jax.jit, compiler_options=FAST)
+both_ways = pytest.mark.parametrize("reverse", [False, True])
+
+
+def join(a, b):
+    """Matrix products, and affine maps one after another: neither commutes."""
+    (m, (u, v)), (n, (x, y)) = a, b
+    return m @ n, (u * x, x * v + y)
+
+
+def elements(length, seed=0):
+    """Rotations (with some reflections) and contractions, whose products stay of the order of 1."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, length)
+    c, s, sign = np.cos(angle), np.sin(angle), rng.choice([-1.0, 1.0], length)
+    matrix = np.stack([np.stack([c, -sign * s], -1), np.stack([s, sign * c], -1)], -2)
+    return matrix, (rng.uniform(0.5, 1.0, (length, 3)), rng.normal(size=(length, 3)))
+
+
+def loop(tree, reverse):
+    """One join after another, from the start or from the end, in double precision."""
+    order = range(len(tree[0]))[:: -1 if reverse else 1]
+    pick = lambda t: jax.tree.map(lambda leaf: leaf[t], tree)  # noqa: E731
+    totals = [pick(order[0])]
+    for t in order[1:]:
+        totals.append(join(totals[-1], pick(t)))
+    return jax.tree.map(lambda *x: np.stack(x), *(totals[::-1] if reverse else totals))
+
+
+@quick
+def both_directions(tree):
+    return [prefix_scan(join, tree, reverse=reverse) for reverse in (False, True)]
+
+
+@pytest.mark.parametrize("length", [*range(1, 21), 700])
+def test_prefixes_are_those_of_a_loop(length):
+    tree = elements(length)
+    for reverse, prefixes in enumerate(both_directions(tree)):
+        assert_close(prefixes, loop(tree, reverse), rtol=2e-4, atol=2e-4)
+
+
+@both_ways
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 12])
+def test_prefixes_are_those_of_the_library_s_scan(length, reverse):
+    tree = elements(length)
+    library = quick(ft.partial(jax.lax.associative_scan, join, reverse=reverse))(tree)
+    assert_close(both_directions(tree)[reverse], library, rtol=1e-4, atol=1e-5)
+
+
+def test_the_two_joins_do_not_commute():
+    """Otherwise the test above would not notice a wrong order."""
+    a, b = (jax.tree.map(lambda leaf, t=t: leaf[t], elements(2)) for t in (0, 1))
+    ab, ba = join(a, b), join(b, a)
+    assert np.abs(ab[0] - ba[0]).max() > 0.1 and np.abs(ab[1][1] - ba[1][1]).max() > 0.1
+
+
+def serial(join, tree, reverse):
+    """The loop once more, differentiable: one step after another."""
+
+    def step(total, x):
+        total = join(total, jax.tree.map(lambda leaf: leaf[None], x))
+        return total, jax.tree.map(lambda leaf: leaf[0], total)
+
+    end = -1 if reverse else 0
+    rest = jax.tree.map(lambda leaf: leaf[:-1] if reverse else leaf[1:], tree)
+    first = jax.tree.map(lambda leaf: leaf[end][None], tree)
+    _, totals = jax.lax.scan(step, first, rest, reverse=reverse)
+    order = (lambda f, t: (t, f)) if reverse else (lambda f, t: (f, t))
+    return jax.tree.map(lambda f, t: jnp.concatenate(order(f, t)), first, totals)
+
+
+@both_ways
+@pytest.mark.parametrize("length", [1, 2, 5, 12, 700])
+def test_gradients_are_those_of_a_loop(length, reverse):
+    weights = elements(length, seed=1)
+
+    def gradient(scan):
+        def loss(tree):
+            result = scan(join, tree, reverse=reverse)
+            return sum(map(jnp.vdot, jax.tree.leaves(result), jax.tree.leaves(weights)))
+
+        return jax.grad(loss)
+
+    tree = jax.tree.map(jnp.float32, elements(length))
+    ours, expected = quick(lambda tree: [gradient(s)(tree) for s in (prefix_scan, serial)])(tree)
+    assert_close(ours, expected, rtol=1e-3, atol=1e-3)
+
+
+@both_ways
+def test_many_sequences_at_once_are_scanned_one_by_one(reverse):
+    many = [elements(11, seed) for seed in range(3)]
+    stacked = jax.tree.map(lambda *x: np.stack(x, 1), *many)
+    in_axis_1 = jax.vmap(ft.partial(prefix_scan, join, reverse=reverse), in_axes=1, out_axes=1)
+    expected = jax.tree.map(lambda *x: np.stack(x, 1), *(loop(tree, reverse) for tree in many))
+    assert_close(quick(in_axis_1)(stacked), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_integers_are_added_exactly():
+    x = jnp.arange(1, 101)
+    np.testing.assert_array_equal(prefix_scan(jnp.add, x), np.cumsum(np.arange(1, 101)))

@@ -1,0 +1,137 @@
+"""Rollouts are whole: steps chain, memories are those of a loop, and evaluation counts one task."""
+
+import functools as ft
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from splagger.envs import MetaEnv
+from splagger.ppo.evaluate import episode_returns
+from splagger.ppo.rollout import collect
+from splagger.sequence import Transition
+from splagger.spaces import Discrete
+from tests.close import assert_close
+from tests.ppo.probe_envs import Chance, quick, random_state, tiny
+
+STEPS = 30
+ENV = MetaEnv(Chance(), 2)  # episodes of 1 to 4 steps, two to a task; continuous actions
+both = pytest.mark.parametrize("name", ["splagger", "pearl"])
+
+
+@ft.cache
+def rolled(name, explore=True):
+    """(state before, life after, rollout, steps) of random weights, with a memory of a past rollout."""
+    state = random_state(tiny(name, ENV))
+    run = quick(
+        lambda life, key: collect(
+            ENV, state.agent, state.normalizers, life, jr.split(key, STEPS), explore
+        )
+    )
+    before, _, _ = run(state.life, jr.key(1))
+    return state._replace(life=before), *run(before, jr.key(2))
+
+
+@both
+def test_steps_chain_unless_the_task_ended(name):
+    _, life, rollout, _ = rolled(name)
+    seen, done = rollout.transitions.next_obs, np.asarray(rollout.task_done)
+    following = np.concatenate([rollout.transitions.obs[1:], life.env.obs[None]])
+    assert 10 < done.sum() < done.size / 2
+    np.testing.assert_array_equal(seen[~done], following[~done])
+    assert (np.asarray(seen)[done] != following[done]).any(axis=1).all()
+    assert (seen[done][:, -1] == 1).all() and (following[done][:, -1] == 0).all()  # done flags
+
+
+@both
+def test_memories_are_those_of_repeated_observe(name):
+    state, life, rollout, _ = rolled(name)
+    observe = quick(jax.vmap(state.agent.observe))
+    memory = state.life.memory
+    for t in range(STEPS):
+        assert_close(rollout.outputs[t], memory.output)
+        step = jax.tree.map(lambda leaf, t=t: leaf[t], rollout.transitions)
+        memory = observe(memory, step, rollout.task_done[t])
+    assert_close(life.memory, memory)
+
+
+@both
+def test_memories_are_empty_after_the_end_of_a_task(name):
+    state, life, rollout, _ = rolled(name)
+    following = jnp.concatenate([rollout.outputs[1:], life.memory.output[None]])
+    empty = (np.abs(following - state.agent.start().output[None, None]) < 1e-6).all(axis=-1)
+    np.testing.assert_array_equal(empty, rollout.task_done)
+
+
+@both
+def test_actions_are_as_likely_as_recorded(name):
+    state, _, rollout, _ = rolled(name)
+
+    @quick
+    def log_prob(output, obs, noise, action):
+        one = lambda o, s, n: state.agent.distribution(o, s, n, state.normalizers)  # noqa: E731
+        distribution = jax.vmap(jax.vmap(one))(output, obs, noise)
+        return jax.vmap(jax.vmap(lambda d, a: d.log_prob(a)))(distribution, action)
+
+    steps = rollout.transitions
+    expected = log_prob(rollout.outputs, steps.obs, rollout.noise, steps.action)
+    assert_close(rollout.log_prob, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_every_step_of_every_environment_has_its_own_chance():
+    _, _, rollout, _ = rolled("pearl")
+    for leaf in (rollout.noise, rollout.transitions.action, rollout.transitions.obs):
+        assert len(np.unique(leaf[..., 0])) == leaf[..., 0].size
+
+
+def test_rewards_and_ends_are_recorded_as_they_came():
+    _, _, rollout, steps = rolled("splagger")
+    np.testing.assert_array_equal(rollout.transitions.reward, steps.reward)
+    np.testing.assert_array_equal(rollout.task_done, steps.task_done)
+    np.testing.assert_array_equal(rollout.truncated, steps.truncated)
+    assert steps.truncated.any() and (steps.truncated <= steps.episode_done).all()
+
+
+def test_without_exploration_only_the_environment_is_random():
+    state, _, rollout, _ = rolled("splagger", explore=False)
+    at_the_mode = -np.log(2 * np.pi) - state.agent.policy.log_std.sum()  # of two numbers
+    assert_close(rollout.log_prob, np.full((STEPS, 4), at_the_mode), rtol=1e-4)
+
+
+def by_loop(env, state, tasks, key):
+    """Returns of the episodes, one task after another, step by step until it is done."""
+    agent, normalizers = state.agent, state.normalizers
+    start_key, run_key = jr.split(key)
+    starts, keys = jr.split(start_key, tasks), jr.split(run_key, env.horizon)
+
+    @quick
+    def step(world, memory, key):
+        noise_key, _, env_key = jr.split(key, 3)
+        noise = agent.noise(noise_key)
+        action = agent.distribution(memory.output, world.obs, noise, normalizers).mode()
+        after, out = env.step(env_key, world, action)
+        seen = jnp.where(out.task_done, out.next_obs, after.obs)
+        transition = Transition(world.obs, action, out.reward, seen)
+        return after, agent.observe(memory, transition, out.task_done), out
+
+    returns, start = np.zeros((tasks, env.episodes)), agent.start()
+    for n in range(tasks):
+        world, memory = env.reset(starts[n]), start
+        for t in range(env.horizon):
+            episode = int(world.episode)
+            world, memory, out = step(world, memory, jr.split(keys[t], tasks)[n])
+            returns[n, episode] += out.reward
+            if out.task_done:
+                break
+    return returns
+
+
+@both
+def test_evaluation_plays_each_task_once(name):
+    """Tasks end before the horizon: what follows belongs to the next, and does not count."""
+    env = MetaEnv(Chance(space=Discrete(3)), 3)
+    state = random_state(tiny(name, env))
+    evaluate = quick(lambda key: episode_returns(env, state.agent, state.normalizers, 4, key))
+    assert_close(evaluate(jr.key(5)), by_loop(env, state, 4, jr.key(5)), rtol=1e-4, atol=1e-5)

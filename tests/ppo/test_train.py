@@ -1,0 +1,194 @@
+"""The laws of one update: what moves, what does not, and on what it depends."""
+
+import functools as ft
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+from splagger.envs import MetaEnv, TMaze
+from splagger.ppo import train
+from splagger.ppo.rollout import collect
+from tests.close import assert_close
+from tests.parity.numpy_models import (
+    gae_naive,
+    running_moments_update,
+    scaled_rewards_naive,
+)
+from tests.ppo.probe_envs import TUNABLES, Chance, quick, random_state, tiny
+
+MAZE, CHANCE = MetaEnv(TMaze(length=4), 2), MetaEnv(Chance(), 2)
+CONFIG, MASKED = (tiny("splagger", CHANCE, mask_truncated=mask) for mask in (False, True))
+ONE_STEP = {"epochs": 1, "minibatches": 1}
+quick_update = quick(train.update, static_argnums=0)
+quick_judge = quick(train.judge, static_argnums=0)
+quick_evaluation = quick(train.evaluation, static_argnums=0)
+
+
+@ft.cache
+def begun():
+    """A state, and the life and the rollout that its next update begins with."""
+    state = random_state(CONFIG)
+    key = jr.split(jr.fold_in(state.key, state.update), 3)[0]
+    run = quick(lambda s, keys: collect(CHANCE, s.agent, s.normalizers, s.life, keys)[:2])
+    return state, *run(state, jr.split(key, CONFIG.ppo.steps))
+
+
+@ft.cache
+def updated():
+    return quick_update(CONFIG, TUNABLES, begun()[0])
+
+
+def differs(a, b):
+    """Whether each leaf differs."""
+    return [not np.array_equal(x, y) for x, y in zip(*map(jax.tree.leaves, (a, b)), strict=True)]
+
+
+def data(state):
+    return state._replace(key=jr.key_data(state.key))
+
+
+def test_an_update_depends_on_its_state_alone():
+    again = quick_update(CONFIG, TUNABLES, begun()[0])
+    assert not any(differs(*(data(state) for state, _ in (updated(), again))))
+    other = begun()[0]._replace(key=jr.key(9))
+    assert all(differs(updated()[0].agent, quick_update(CONFIG, TUNABLES, other)[0].agent))
+
+
+def test_a_run_in_a_grid_is_the_run_alone():
+    config = tiny("splagger", MAZE, updates=2)
+    rates, seeds = jnp.array([1e-3, 1e-2, 1e-3]), jnp.array([0, 0, 1])
+
+    def run(rate, seed):
+        rated = TUNABLES._replace(learning_rate=rate)
+        state, metrics = train.train.__wrapped__(config, rated, jr.key(seed))
+        return data(state), metrics
+
+    grid, alone = quick(jax.vmap(run))(rates, seeds), quick(run)
+    for index in range(3):
+        picked = jax.tree.map(lambda leaf, index=index: leaf[index], grid)
+        assert_close(picked, alone(rates[index], seeds[index]), rtol=2e-4, atol=2e-5)
+    assert grid[1]["return"].shape == (3, 2)
+    assert all(np.isfinite(metric).all() for metric in grid[1].values())
+
+
+def test_the_rate_falls_linearly_to_zero():
+    annealed = tiny("splagger", CHANCE, updates=10, anneal=True)
+    for update, factor in [(0, 1.0), (4, 0.6), (9, 0.1), (10, 0.0)]:
+        state = begun()[0]._replace(update=jnp.int32(update))
+        rated = TUNABLES._replace(learning_rate=factor * TUNABLES.learning_rate)
+        ours, expected = (
+            quick_update(*case, state)[0].agent for case in ((annealed, TUNABLES), (CONFIG, rated))
+        )
+        assert_close(ours, expected, rtol=1e-4, atol=1e-6)
+        assert any(differs(ours, state.agent)) == (factor > 0)
+
+
+def values_and_advantages(config):
+    state, life, rollout = begun()
+    _, batch = quick_judge(config.ppo, state, life, rollout)
+    shape = lambda x: np.asarray(x).reshape(rollout.log_prob.shape)  # noqa: E731
+    return shape(batch.value), shape(batch.target - batch.value), shape(batch.advantage)
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_advantages_are_those_of_plain_loops(mask):
+    """Value flows across the episodes of a task, not beyond it; rewards are scaled."""
+    state, life, rollout = begun()
+    value, advantage, standard = values_and_advantages(MASKED if mask else CONFIG)
+    judge = jax.vmap(state.agent.value, in_axes=(0, 0, 0, None))
+    noise = rollout.noise[0]
+    last = quick(judge)(life.memory.output, life.env.obs, noise, state.normalizers)
+    reward = scaled_rewards_naive(np.float64(rollout.transitions.reward), rollout.task_done, 0.95)
+    ends = np.asarray(rollout.task_done), np.asarray(rollout.truncated) & mask
+    expected, _ = gae_naive(reward, value, np.asarray(last), *ends, 0.95, 0.95)
+    assert_close(advantage, expected, rtol=1e-3, atol=1e-4)
+    assert_close(standard, (expected - expected.mean()) / expected.std(), rtol=1e-3, atol=1e-3)
+
+
+def test_masking_takes_the_advantage_of_truncated_steps_and_of_no_later_one():
+    truncated = np.asarray(begun()[2].truncated)
+    (_, plain, _), (_, masked, _) = map(values_and_advantages, (CONFIG, MASKED))
+    assert truncated.any() and (plain[truncated] != 0).all() and (masked[truncated] == 0).all()
+    later = np.cumsum(truncated[::-1], axis=0)[::-1] == 0  # no truncation now or ahead
+    np.testing.assert_array_equal(plain[later], masked[later])
+
+
+def test_memories_are_told_again_by_the_new_parameters():
+    state, life, rollout = begun()
+    after, _ = updated()
+    observe, memory = quick(jax.vmap(after.agent.observe)), state.life.memory
+    for t in range(CONFIG.ppo.steps):
+        step = jax.tree.map(lambda leaf, t=t: leaf[t], rollout.transitions)
+        memory = observe(memory, step, rollout.task_done[t])
+    assert_close(after.life.memory, memory)
+    assert any(differs(after.life.memory, life.memory))
+    assert_close(after.life.env, life.env)
+
+
+def test_moments_take_in_the_rollout_once_it_is_learned_from():
+    state, _, rollout = begun()
+    before, after = state.normalizers.obs, updated()[0].normalizers.obs
+    seen = np.float64(rollout.transitions.obs).reshape(-1, 3)
+    expected = running_moments_update(before.mean, before.variance, before.count, seen)
+    assert_close([after.mean, after.variance, after.count], [*expected], rtol=1e-4)
+    assert updated()[1]["first_ratio_error"] < 1e-5  # so the epochs saw the moments before
+    assert updated()[0].normalizers.output.count == after.count
+
+
+def test_temperature_is_the_initial_one():
+    config = tiny("splagger-softmax", MAZE)
+    build = lambda t: train.init(config, TUNABLES._replace(temperature=t), jr.key(0)).agent  # noqa: E731
+    initial = quick(lambda t: build(t).memory.aggregation.aggregator.temperature)
+    assert initial(0.7) == np.float32(0.7) and initial(0.1) == np.float32(0.1)
+
+
+def test_encoder_and_policy_are_clipped_each_for_itself():
+    """After one step from nothing, Adam's first moment is a tenth of the clipped gradient."""
+    config = tiny("splagger", MAZE, max_grad_norm=1e-3, **ONE_STEP)
+    state, metrics = quick_update(config, TUNABLES, random_state(config))
+    for name in ("encoder", "policy"):
+        moment = optax.tree.get(getattr(state.optimizers, name), "mu")
+        assert_close(optax.tree.norm(moment), 1e-4, rtol=1e-3)
+        assert metrics[f"{name}_grad_norm"] > 2e-3
+
+
+def test_pearl_s_divergence_teaches_the_encoder_alone():
+    config = tiny("pearl", MAZE, **ONE_STEP)
+    state, weights = random_state(config), (0.0, 1e-6, 1e-3)
+    outcomes = [quick_update(config, TUNABLES._replace(kl_weight=w), state) for w in weights]
+    kl, encoder, policy = (
+        [float(metrics[name]) for _, metrics in outcomes]
+        for name in ("kl", "encoder_grad_norm", "policy_grad_norm")
+    )
+    assert kl[0] > 0 and kl == [kl[0]] * 3
+    assert encoder[2] > 3 * encoder[0] and encoder[1] != encoder[0]
+    assert_close(policy, [policy[0]] * 3)
+
+
+def test_reconstruction_alone_teaches_the_memory_of_pearl_vari():
+    """The first rollout ends before any task does: nothing to reconstruct yet."""
+    config = tiny("pearl-vari", MAZE, steps=6)
+    states, metrics = [random_state(config)], []
+    for _ in range(2):
+        state, new = quick_update(config, TUNABLES, states[-1])
+        states, metrics = [*states, state], [*metrics, new]
+    start, first, second = (state.agent for state in states)
+    assert not any(differs(start.memory, first.memory)) and any(differs(start.policy, first.policy))
+    assert all(differs(first.memory, second.memory)) and all(differs(first.decoder, second.decoder))
+    assert [float(m["encoder_grad_norm"]) for m in metrics] == [0, 0]
+    assert metrics[0]["reconstruction_loss"] == 0 < metrics[1]["reconstruction_loss"]
+
+
+def test_evaluation_is_of_the_same_tasks_whatever_was_learned():
+    state, _ = updated()
+    other, _ = quick_update(CONFIG, TUNABLES._replace(learning_rate=0.1), begun()[0])
+    results = quick_evaluation(CONFIG, state)
+    assert results != quick_evaluation(CONFIG, other)
+    same = other._replace(agent=state.agent, normalizers=state.normalizers)
+    assert results == quick_evaluation(CONFIG, same)
+    assert results != quick_evaluation(CONFIG, same._replace(update=jnp.int32(7)))
+    assert_close(results["return"], results["return_episode_1"] + results["return_episode_2"])
