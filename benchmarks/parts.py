@@ -72,7 +72,9 @@ def hypernetwork(samples: int = 2800) -> dict[str, float]:
         label = "fused" if name == "policy" else "generated"
         result[f"{label}_memory_mb"] = compiled.memory_analysis().temp_size_in_bytes / 1e6
         repeats = 5 if name == "policy" else 3
-        result[f"{label}_seconds"] = seconds(compiled, policy.hypernetwork, latents, xs, repeats=repeats)
+        result[f"{label}_seconds"] = seconds(
+            compiled, policy.hypernetwork, latents, xs, repeats=repeats
+        )
     result["speedup"] = result["generated_seconds"] / result["fused_seconds"]
     return result
 

@@ -35,7 +35,9 @@ for x, reset in zip(inputs, new_task, strict=True):
     state, y = memory.step(state, x, reset)
     stepped.append(y)
 difference = jnp.abs(outputs - jnp.stack(stepped)).max()
-print(f"unroll and repeated steps differ by {difference:.1e} over {len(outputs)} steps with a reset")
+print(
+    f"unroll and repeated steps differ by {difference:.1e} over {len(outputs)} steps with a reset"
+)
 assert difference < 1e-5
 
 # As a method of the paper's training loop: one row.

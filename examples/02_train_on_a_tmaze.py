@@ -10,4 +10,6 @@ with tempfile.TemporaryDirectory() as folder:
             "t-ls-small", method, rates=[1e-3], seeds=2, frames=50_000, out=folder, show=False
         )
         last = curves[curves.frames == curves.frames.max()]
-        print(f"{method}: return {last['return'].mean():.1f} of 16 after {last.frames.iloc[0]:,} frames")
+        print(
+            f"{method}: return {last['return'].mean():.1f} of 16 after {last.frames.iloc[0]:,} frames"
+        )

@@ -240,6 +240,7 @@ class Bench:
         rows = [
             (k.replace("_", " "), f"{v:,.1f}" if isinstance(v, float) else str(v))
             for k, v in result.items()
+            if k != "provenance"
         ]
         _table(f"{self.env} · {self.method} · {self.runs} runs", ("", ""), rows)
 

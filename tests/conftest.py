@@ -1,4 +1,11 @@
-"""Settings of every test: strict shapes, and 64-bit off as in training."""
+"""Settings of every test: strict shapes, and programs compiled quickly rather than well."""
+
+import os
+
+# Before jax is imported. What a test runs once is not worth optimizing; subprocesses inherit it.
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+)
 
 import jax
 import jax.numpy as jnp

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import math
+import shlex
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -118,6 +119,18 @@ class Run:
             "temperatures": self.temperatures,
             "overrides": dict(self.overrides),
         }
+
+    def command(self) -> str:
+        """The command line that makes this run."""
+        words = ["splagger", "train", self.row.name, self.method.name]
+        for option in ("rates", "entropy_weights", "kl_weights", "temperatures"):
+            values = [f"{value:g}" for value in getattr(self, option)]
+            words += [f"--{option.replace('_', '-')}", *values]
+        words += ["--first-seed", str(self.seeds[0]), "--seeds", str(len(self.seeds))]
+        words += ["--frames", str(self.frames)]
+        if self.overrides:
+            words += ["--set", *(f"{name}={value}" for name, value in self.overrides)]
+        return shlex.join(words)
 
     @property
     def digest(self) -> str:

@@ -182,7 +182,7 @@ def execute(
         title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
         view = progress.choose(title, run.points, run.config.updates, show)
         session = Session(run, folder, save_every, view)
-        session.record = record or {"run": run.describe(), "provenance": provenance()}
+        session.record = record or {"run": run.describe(), "provenance": provenance(run.command())}
         session.record["arguments"] = run.arguments()
         session.record["finished"] = False
         folder.write(session.record)

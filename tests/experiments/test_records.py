@@ -29,7 +29,7 @@ def bits(tree) -> list[bytes]:
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return np.asarray(jr.key_data(leaf) if is_key else leaf)
 
-    leaves = [plain(leaf) for leaf in jax.tree.leaves(tree)]
+    leaves = [plain(jnp.asarray(leaf)) for leaf in jax.tree.leaves(tree)]
     return [str((leaf.dtype, leaf.shape)).encode() + leaf.tobytes() for leaf in leaves]
 
 

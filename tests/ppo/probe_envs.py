@@ -59,6 +59,19 @@ class Prize(Probe):
         return 1.0
 
 
+class Fortune(Probe):
+    """Brings what is seen, whatever is done: the value depends on the observation."""
+
+    def sample_task(self, key):
+        return jr.uniform(key, minval=-1.0, maxval=1.0)
+
+    def reward(self, task, action):
+        return task
+
+    def observe(self, task, state):
+        return task[None]
+
+
 class Bandit(Probe):
     """Arm 1 brings 1, arm 0 nothing: only the policy is to learn."""
 

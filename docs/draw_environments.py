@@ -1,0 +1,48 @@
+"""Draws the pictures of docs/environments.md: `python docs/draw_environments.py`."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from PIL import Image
+
+from splagger.envs import MetaEnv, views
+from splagger.registry import ENVS
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def after(name: str, actions: list[int], seed: int = 3) -> np.ndarray:
+    """The picture of an environment after some actions."""
+    env: MetaEnv = ENVS[name].meta
+    state, step = env.reset(jr.key(seed)), jax.jit(env.step)
+    for t, action in enumerate(actions):
+        state, _ = step(jr.key(t), state, jnp.int32(action))
+    return env.render(state)
+
+
+def stack(pictures: list[np.ndarray], axis: int, gap: int = 24) -> np.ndarray:
+    """Pictures beside or below each other on white."""
+    side = 1 - axis
+    size = max(p.shape[side] for p in pictures)
+    padded = []
+    for picture in pictures:
+        pad = [(0, 0)] * 3
+        pad[side] = (0, size - picture.shape[side])
+        pad[axis] = (0, gap)
+        padded.append(np.pad(picture, pad, constant_values=255))
+    return np.concatenate(padded, axis=axis)
+
+
+def main() -> None:
+    mine = [2, 1, 0, 1, 1, 2, 1] * 2 + [1]
+    mazes = stack([after("t-ls", [0] * 37), after("t-agreement", [0] * 145)], axis=0)
+    lower = stack([after("planning", [0, 3, 0, 2]), after("mc-ls", mine)], axis=1)
+    Image.fromarray(stack([mazes, lower], axis=0)).save(IMAGES / "environments.png", optimize=True)
+    Image.fromarray(views.contact_sheet(scale=10)).save(IMAGES / "mc-ls-views.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Learning, one reason to learn at a time; three seeds each."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from splagger.agent import Network
+from splagger.envs import MetaEnv, TMaze
+from splagger.methods import Method
+from splagger.ppo.train import train
+from splagger.ppo.types import Tunables
+from splagger.sequence import EmbeddingSizes
+from tests.ppo import probe_envs
+from tests.ppo.probe_envs import quick, tiny
+
+NETWORK = Network(EmbeddingSizes(8, 4, 4), 8, 16, 8, (16,), 1 / 8)
+MAZE = MetaEnv(TMaze(length=5), 4)  # perfect: 16; guessing: 2
+
+
+def trained(env, updates, steps, method="splagger", **options):
+    """(states, last metrics) of three seeds."""
+    options |= {"envs": 16, "steps": steps, "minibatches": 4}
+    options |= {"eval_tasks": 128, "eval_interval": updates}
+    config = tiny(method, env, updates, NETWORK, **options)
+    run = jax.vmap(lambda key: train.__wrapped__(config, Tunables(3e-3, 0.01, 1e-6, 0.1), key))
+    states, metrics = quick(run)(jr.split(jr.key(0), 3))
+    return states, {name: np.asarray(metric)[:, -1] for name, metric in metrics.items()}
+
+
+def test_the_value_of_a_constant_reward_is_that_reward():
+    """Returns that never vary make the scaled reward as large as it can be: 10."""
+    states, _ = trained(MetaEnv(probe_envs.Prize(), 1), updates=40, steps=16, clip=0.5)
+
+    def value(state):
+        output = state.agent.start().output
+        return state.agent.value(output, jnp.ones(1), jnp.zeros(0), state.normalizers)
+
+    np.testing.assert_allclose(quick(jax.vmap(value))(states), 10, rtol=0.01)
+
+
+def test_the_better_arm_is_chosen():
+    _, metrics = trained(MetaEnv(probe_envs.Bandit(), 1), updates=15, steps=16)
+    np.testing.assert_array_equal(metrics["return"], 1)
+
+
+@pytest.mark.slow
+def test_rewards_that_are_seen_coming_are_explained():
+    _, metrics = trained(MetaEnv(probe_envs.Fortune(), 1), updates=60, steps=16, clip=0.5)
+    assert (metrics["explained_variance"] > 0.8).all()  # the mean over all updates
+
+
+@pytest.mark.slow
+def test_the_good_arm_of_a_task_is_found_and_kept():
+    """Six pulls: 5.5 at best; without a memory 3, whatever the policy."""
+    _, metrics = trained(MetaEnv(probe_envs.MetaBandit(horizon=6), 1), updates=100, steps=48)
+    assert (metrics["return"] > 4.8).all()
+
+
+@pytest.mark.slow
+def test_a_number_seen_once_is_acted_on_later():
+    """Three actions at a target seen before the first: 0 at best; -2/3 if it is forgotten."""
+    _, metrics = trained(MetaEnv(probe_envs.Target(horizon=3), 1), updates=80, steps=24)
+    assert (metrics["return"] > -0.1).all()
+
+
+@pytest.mark.slow
+def test_a_memory_solves_the_short_maze():
+    _, metrics = trained(MAZE, updates=50, steps=40)
+    assert (metrics["return"] >= 15).all()
+
+
+@pytest.mark.slow
+def test_the_last_transition_alone_does_not_solve_the_short_maze():
+    memoryless = Method("memoryless", encoder="pointwise", skip=1.0)
+    _, metrics = trained(MAZE, updates=50, steps=40, method=memoryless)
+    assert (metrics["return"] <= 8).all()
