@@ -107,7 +107,7 @@ def main() -> None:
         "environment_steps_per_second": {
             name: {str(n): environment(name, n) for n in (16, 1024, 65536)} for name in names
         },
-        "provenance": provenance() | {"command": "python -m benchmarks.parts"},
+        "provenance": provenance("python -m benchmarks.parts"),
     }
     path = RESULTS / f"parts-{jax.default_backend()}.json"
     path.write_text(json.dumps(result, indent=2) + "\n")

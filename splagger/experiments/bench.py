@@ -36,7 +36,7 @@ def measure(env: str, method: str, runs: int = 1, blocks: int = 3) -> dict[str, 
         "peak_host_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
         "peak_device_memory_gb": _device_memory(),
         "runs": runs,
-        **{k: provenance()[k] for k in ("commit", "device", "command")},
+        "provenance": provenance(f"splagger bench {env} {method} --runs {runs} --blocks {blocks}"),
     }
 
 

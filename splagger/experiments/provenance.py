@@ -1,10 +1,9 @@
 """Where a result comes from: command, commit, versions, device."""
 
 import importlib.metadata
+import os
 import platform
-import shlex
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,11 @@ import jax
 PACKAGES = ("splagger", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
-def provenance() -> dict[str, Any]:
+def provenance(command: str) -> dict[str, Any]:
     """Everything that tells how a figure was made, as plain data."""
     device = jax.devices()[0]
     return {
-        "command": shlex.join(["splagger", *sys.argv[1:]]),
+        "command": command,
         "commit": _commit(),
         "versions": {"python": platform.python_version(), **_versions()},
         "device": f"{jax.device_count()} × {device.device_kind}",
@@ -38,7 +37,10 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the source tree; "+" marks changes that are not in it."""
+    """The commit of the source tree; "+" marks changes that are not in it.
+
+    Where the tree was copied without its history, SPLAGGER_COMMIT may name it.
+    """
     where = Path(__file__).parent
 
     def git(*args):
@@ -49,8 +51,7 @@ def _commit() -> str:
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD")
-        return (
-            commit + ("+" if commit and git("status", "--porcelain", "-uno") else "") or "unknown"
-        )
+        changed = "+" if commit and git("status", "--porcelain", "-uno") else ""
     except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
+        commit = changed = ""
+    return commit + changed or os.environ.get("SPLAGGER_COMMIT", "unknown")

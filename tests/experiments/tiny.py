@@ -13,7 +13,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from splagger.experiments import bench, player, program, runner
 from splagger.experiments.grid import Run
 
-UPDATES, BATCH = 8, 80
+UPDATES, BATCH = 12, 80
 SETTINGS = {
     "env.length": 5,
     "ppo.steps": 20,
@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 def tiny(**changes) -> Run:
-    """Four runs of eight updates."""
+    """Four runs of twelve updates."""
     given = {"env": "t-ls-small", "method": "splagger", "rates": (1e-3, 3e-4), "seeds": 2}
     return Run.create(**(given | {"frames": UPDATES * BATCH, "overrides": SETTINGS} | changes))
 

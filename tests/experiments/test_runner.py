@@ -1,0 +1,190 @@
+"""A run from start to end: what it writes, what it does with runs that diverge, and how it fails."""
+
+import errno
+import math
+import re
+import shutil
+
+import jax
+import numpy as np
+import pandas
+import pytest
+from tensorboardX.proto.event_pb2 import Event
+
+import splagger
+from splagger.experiments import progress, records, runner
+from splagger.experiments.records import RunError, RunFolder
+from splagger.experiments.summary import summarize
+from tests.experiments.test_records import contents, example
+from tests.experiments.tiny import BATCH, UPDATES, arguments, finish, start, tiny
+
+EPISODES = [f"return_episode_{k}" for k in (1, 2, 3, 4)]
+RUN_COLUMNS = ["rate", "entropy_weight", "kl_weight", "temperature", "seed"]
+TRAINING = ["policy_loss", "value_loss", "entropy", "kl", "reconstruction_loss"]
+TRAINING += ["encoder_grad_norm", "policy_grad_norm", "clip_fraction"]
+TRAINING += ["first_ratio_error", "explained_variance"]
+
+
+def program():
+    return runner.compile_grid(tiny().config, tiny().points)
+
+
+@pytest.fixture(scope="module")
+def diverged(tmp_path_factory):
+    """(folder, output) of a run whose first rate is far too high."""
+    notes = []
+    with pytest.MonkeyPatch.context() as patch:
+        view = lambda *rest: progress.Lines(*rest[:3], write=notes.append)  # noqa: E731
+        patch.setattr(progress, "choose", view)
+        run = tiny(rates=(1e30, 1e-3))
+        folder, _ = runner.execute(run, tmp_path_factory.mktemp("diverged"))
+    return folder, "\n".join(notes)
+
+
+def test_curves_have_a_line_for_each_evaluation_and_run(trained):
+    curves = pandas.read_csv(trained / "curves.csv")
+    columns = ["update", "frames", *RUN_COLUMNS, "return", *EPISODES, *TRAINING]
+    assert list(curves.columns) == columns
+    lines = [(u, p.rate, p.seed) for u in range(UPDATES + 1) for p in tiny().points]
+    assert list(curves[["update", "rate", "seed"]].itertuples(index=False, name=None)) == lines
+    assert (curves.frames == curves["update"] * BATCH).all()
+    assert np.allclose(curves[EPISODES].sum(axis=1), curves["return"])
+    trained_rows = curves["update"] > 0
+    assert np.isfinite(curves[trained_rows]).all().all()
+    assert curves[~trained_rows][TRAINING].isna().all().all()
+
+
+def test_the_description_tells_how_to_make_the_run_again(trained):
+    record = RunFolder(trained).read()
+    assert splagger.experiments.player.run_of(RunFolder(trained)).digest == trained.name
+    assert record["run"]["ppo"]["steps"] == 20 and record["arguments"]["env"] == "t-ls-small"
+    made = record["provenance"]
+    assert {"command", "commit", "device", "platform", "started", "versions"} <= set(made)
+    assert {"python", "splagger", "jax", "jaxlib", "numpy"} <= set(made["versions"])
+    assert made["versions"]["jax"] == jax.__version__ and "cpu" in made["device"]
+    assert (record["finished"], record["update"], record["stopped"]) == (True, UPDATES, {})
+    assert record["frames"] == UPDATES * BATCH and record["frames_per_second"] > 0
+
+
+def read_events(file) -> list[Event]:
+    """TensorBoard's records: length, checksum, message, checksum."""
+    data, events = file.read_bytes(), []
+    while data:
+        end = 12 + int.from_bytes(data[:8], "little")
+        events.append(Event.FromString(data[12:end]))
+        data = data[end + 4 :]
+    return events
+
+
+def test_tensorboard_shows_the_same_numbers(trained):
+    curves = pandas.read_csv(trained / "curves.csv")
+    folders = sorted(path.name for path in (trained / "tensorboard").iterdir())
+    assert folders == sorted(f"rate{p.rate:g}-seed{p.seed}" for p in tiny().points)
+    for point in tiny().points:
+        (file,) = (trained / f"tensorboard/rate{point.rate:g}-seed{point.seed}").iterdir()
+        seen = [(e.step, v) for e in read_events(file) for v in e.summary.value]
+        mine = curves[(curves.rate == point.rate) & (curves.seed == point.seed)]
+        for name in ("return", "policy_loss"):
+            values = {step: value.simple_value for step, value in seen if value.tag == name}
+            expected = mine[mine["update"] > 0].set_index("frames")[name]
+            assert {k: values[k] for k in expected.index} == pytest.approx(expected.to_dict())
+
+
+def test_a_run_that_diverges_is_told_and_the_others_go_on(diverged):
+    folder, notes = diverged
+    for seed in (0, 1):
+        assert re.search(rf"rate 1e\+30, seed {seed} is not finite at update 1", notes)
+    record = folder.read()
+    assert record["finished"] and record["update"] == UPDATES
+    assert set(record["stopped"].values()) == {1} and len(record["stopped"]) == 2
+    assert all("rate=1e+30" in name for name in record["stopped"])
+    curves = splagger.curves(folder.path)
+    healthy = curves[curves.rate == 1e-3]
+    assert len(healthy) == 2 * (UPDATES + 1)
+    assert np.isfinite(healthy[healthy["update"] > 0]).all().all()
+    assert (curves[curves.rate == 1e30]["update"] == 0).all()
+
+
+def test_a_run_that_diverges_does_not_disturb_its_neighbors(diverged, trained):
+    ours, theirs = splagger.curves(diverged[0].path), splagger.curves(trained)
+    ours, theirs = (c[c.rate == 1e-3].reset_index(drop=True) for c in (ours, theirs))
+    pandas.testing.assert_frame_equal(ours, theirs, rtol=1e-4)
+
+
+def test_a_run_that_diverged_is_never_the_best(diverged):
+    folder, _ = diverged
+    assert summarize(folder)[2] == "0.001"
+    assert [splagger.load(folder.path, seed=s).point.rate for s in (0, 1)] == [1e-3, 1e-3]
+
+
+def broken(after: int):
+    """The small run's program, whose numbers are lost after some blocks."""
+    real, calls = program(), []
+
+    def block(state):
+        calls.append(0)
+        state, metrics = real.block(state)
+        lost = {"policy_loss": np.full(4, math.nan, np.float32)} if len(calls) > after else {}
+        return state, metrics | lost
+
+    return real._replace(block=block)
+
+
+def test_a_run_without_survivors_ends_early(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "compile_grid", lambda *_: broken(after=2))
+    folder, _ = runner.execute(tiny(), tmp_path, show=False)
+    record = folder.read()
+    assert record["finished"] and record["update"] == 3
+    assert list(record["stopped"].values()) == [3] * 4
+    assert splagger.curves(folder.path)["update"].max() == 2
+    assert summarize(folder)
+
+
+def full_disk(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def orbax_on_a_full_disk(*_, **__):
+    raise ValueError("RESOURCE_EXHAUSTED: Error writing local file: No space left on device")
+
+
+FAILURES = [("write_atomically", full_disk), ("RunFolder.save", orbax_on_a_full_disk)]
+
+
+@pytest.mark.parametrize("name, failure", FAILURES, ids=["curves", "checkpoint"])
+def test_a_full_disk_is_told_and_the_last_checkpoint_stays(tmp_path, monkeypatch, name, failure):
+    folder, _ = runner.execute(tiny(frames=2 * BATCH), tmp_path, show=False)
+    before = contents(folder.path / "checkpoints")
+    with monkeypatch.context() as patch, pytest.raises(RunError, match="No space left.* room"):
+        patch.setattr(f"splagger.experiments.records.{name}", failure)
+        runner.execute(tiny(), tmp_path, save_every=0, show=False)
+    assert contents(folder.path / "checkpoints") == before
+    assert folder.restore(example())[0] == 2
+    shutil.rmtree(folder.path / "tensorboard")
+    assert runner.execute(tiny(), tmp_path, show=False)[1] and folder.read()["finished"]
+
+
+def test_metrics_are_one_number_a_run(trained):
+    restored = RunFolder(trained).restore(program().example)
+    _, metrics = program().block(restored[1])
+    assert set(metrics) == {"return", *EPISODES, *TRAINING}
+    assert {(type(m), m.shape) for m in metrics.values()} == {(np.ndarray, (4,))}
+
+
+def test_a_fresh_state_and_a_restored_one_run_the_same_program(trained):
+    fresh, restored = program().init(), RunFolder(trained).restore(program().example)[1]
+    shardings = lambda state: [leaf.sharding for leaf in jax.tree.leaves(state)]  # noqa: E731
+    assert shardings(fresh) == shardings(restored)
+
+
+def test_several_devices_share_the_runs_and_give_the_same_curves(trained, tmp_path):
+    flags = "--xla_force_host_platform_device_count=3"
+    command = ["train", "t-ls-small", "splagger", "--out", str(tmp_path), *arguments(2 * BATCH)]
+    code, _, err = finish(start(*command, XLA_FLAGS=flags))
+    assert code == 0, err
+    (folder,) = records.find(tmp_path)
+    assert folder.read()["provenance"]["device"].startswith("3 ")
+    ours, theirs = splagger.curves(folder.path), splagger.curves(trained)
+    theirs = theirs[theirs["update"] <= 2]
+    pandas.testing.assert_frame_equal(ours, theirs, rtol=1e-4, atol=1e-6)
+    assert splagger.load(folder.path, seed=1).point.seed == 1  # on one device
