@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +20,13 @@ from splagger.ppo.types import Config, Tunables
 
 
 class Program(NamedTuple):
-    """Three functions of the whole grid, each compiled when first called; leaves have a leading run axis."""
+    """Functions of the whole grid; leaves have a leading run axis. `compile` prepares `block` and says how
+    many seconds that took; without it the first block does."""
 
     init: Callable[[], train.TrainState]
     evaluate: Callable[[train.TrainState], dict[str, np.ndarray]]
     block: Callable[[train.TrainState], tuple[train.TrainState, dict[str, np.ndarray]]]
+    compile: Callable[[], float]
     example: train.TrainState  # shapes, dtypes and shardings, for restoring
 
 
@@ -58,15 +61,24 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
 
     compiled: list[Any] = []
 
-    def run_block(state):
+    def compile_block():
+        started = time.monotonic()
         if not compiled:
-            compiled.append(block.lower(tunables, state).compile())
+            compiled.append(block.lower(tunables, example).compile())
             _release_memory()  # what the compiler took: half a gigabyte
+        return time.monotonic() - started
+
+    def run_block(state):
+        compile_block()
         state, metrics = compiled[0](tunables, state)
         return state, to_host(metrics)
 
     return Program(
-        lambda: init(tunables, keys), lambda state: to_host(evaluate(state)), run_block, example
+        lambda: init(tunables, keys),
+        lambda state: to_host(evaluate(state)),
+        run_block,
+        compile_block,
+        example,
     )
 
 

@@ -38,6 +38,10 @@ class Lines(Silent):
         self.title, self.points, self.updates = title, points, updates
         self.every, self.write, self.last = every, write, -math.inf
 
+    def __enter__(self):
+        self.write(f"{self.title}  compiling …")
+        return self
+
     def show(self, update, frames, rate, returns):
         now = time.monotonic()
         if now - self.last < self.every and update < self.updates:

@@ -40,6 +40,7 @@ class Session:
         saved, asked = time.monotonic(), _Asked()
         try:
             with asked, self.view:
+                self.record["compile_seconds"] = round(program.compile(), 1)
                 while self.update < self.config.updates and not asked.to_stop and self._alive():
                     state = self._block(program, state, events)
                     if time.monotonic() - saved > self.save_every:

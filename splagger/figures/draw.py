@@ -66,12 +66,18 @@ def draw_curves(
 def _label_ends(axes, ends) -> None:
     """Names beside the lines' ends, moved apart where they would overlap."""
     low, high = axes.get_ylim()
-    gap, last = 0.07 * (high - low), -np.inf
-    for value, label, color in sorted(ends):
-        last = max(value, last + gap)
+    gap = 0.07 * (high - low)
+    ends = sorted(ends)
+    places = [value for value, _, _ in ends]
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + gap)
+    places[-1] = min(places[-1], high)
+    for i in reversed(range(len(places) - 1)):
+        places[i] = min(places[i], places[i + 1] - gap)
+    for place, (_, label, color) in zip(places, ends, strict=True):
         axes.annotate(
             label,
-            (1, last),
+            (1, place),
             (6, 0),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",

@@ -9,14 +9,13 @@ import jax
 import numpy as np
 import pandas
 import pytest
-from tensorboardX.proto.event_pb2 import Event
 
 import splagger
 from splagger.experiments import progress, records, runner
 from splagger.experiments.records import RunError, RunFolder
 from splagger.experiments.summary import summarize
 from tests.experiments.test_records import contents, example
-from tests.experiments.tiny import BATCH, UPDATES, arguments, finish, start, tiny
+from tests.experiments.tiny import BATCH, SHORT, UPDATES, arguments, finish, start, tiny
 
 EPISODES = [f"return_episode_{k}" for k in (1, 2, 3, 4)]
 RUN_COLUMNS = ["rate", "entropy_weight", "kl_weight", "temperature", "seed"]
@@ -66,30 +65,6 @@ def test_the_description_tells_how_to_make_the_run_again(trained):
     assert record["frames"] == UPDATES * BATCH and record["frames_per_second"] > 0
 
 
-def read_events(file) -> list[Event]:
-    """TensorBoard's records: length, checksum, message, checksum."""
-    data, events = file.read_bytes(), []
-    while data:
-        end = 12 + int.from_bytes(data[:8], "little")
-        events.append(Event.FromString(data[12:end]))
-        data = data[end + 4 :]
-    return events
-
-
-def test_tensorboard_shows_the_same_numbers(trained):
-    curves = pandas.read_csv(trained / "curves.csv")
-    folders = sorted(path.name for path in (trained / "tensorboard").iterdir())
-    assert folders == sorted(f"rate{p.rate:g}-seed{p.seed}" for p in tiny().points)
-    for point in tiny().points:
-        (file,) = (trained / f"tensorboard/rate{point.rate:g}-seed{point.seed}").iterdir()
-        seen = [(e.step, v) for e in read_events(file) for v in e.summary.value]
-        mine = curves[(curves.rate == point.rate) & (curves.seed == point.seed)]
-        for name in ("return", "policy_loss"):
-            values = {step: value.simple_value for step, value in seen if value.tag == name}
-            expected = mine[mine["update"] > 0].set_index("frames")[name]
-            assert {k: values[k] for k in expected.index} == pytest.approx(expected.to_dict())
-
-
 def test_a_run_that_diverges_is_told_and_the_others_go_on(diverged):
     folder, notes = diverged
     for seed in (0, 1):
@@ -117,27 +92,41 @@ def test_a_run_that_diverged_is_never_the_best(diverged):
     assert [splagger.load(folder.path, seed=s).point.rate for s in (0, 1)] == [1e-3, 1e-3]
 
 
-def broken(after: int):
-    """The small run's program, whose numbers are lost after some blocks."""
-    real, calls = program(), []
+def broken(real, after: int, members=(0, 1, 2, 3)):
+    """A program in which the numbers of some members are lost after some blocks."""
+    calls = []
 
     def block(state):
         calls.append(0)
         state, metrics = real.block(state)
-        lost = {"policy_loss": np.full(4, math.nan, np.float32)} if len(calls) > after else {}
-        return state, metrics | lost
+        lost = np.isin(np.arange(4), members) & (len(calls) > after)
+        return state, metrics | {"policy_loss": np.where(lost, math.nan, metrics["policy_loss"])}
 
     return real._replace(block=block)
 
 
 def test_a_run_without_survivors_ends_early(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "compile_grid", lambda *_: broken(after=2))
+    fake = broken(program(), after=2)
+    monkeypatch.setattr(runner, "compile_grid", lambda *_: fake)
     folder, _ = runner.execute(tiny(), tmp_path, show=False)
     record = folder.read()
     assert record["finished"] and record["update"] == 3
     assert list(record["stopped"].values()) == [3] * 4
     assert splagger.curves(folder.path)["update"].max() == 2
     assert summarize(folder)
+    before = contents(tmp_path)
+    assert not runner.execute(tiny(), tmp_path, show=False)[1]
+    assert contents(tmp_path) == before
+
+
+def test_seeds_that_look_alike_are_different_runs(tmp_path, monkeypatch):
+    fake = broken(program(), after=0, members=[0])
+    monkeypatch.setattr(runner, "compile_grid", lambda *_: fake)
+    run = tiny(seeds=(1_000_000, 1_000_001), frames=2 * BATCH)
+    folder, _ = runner.execute(run, tmp_path, show=False)
+    assert len(folder.read()["stopped"]) == 1
+    lines = splagger.curves(folder.path).groupby(["rate", "seed"]).size()
+    assert lines.to_dict() == {(p.rate, p.seed): 3 for p in run.points} | {(1e-3, 1_000_000): 1}
 
 
 def full_disk(*_, **__):
@@ -148,18 +137,20 @@ def orbax_on_a_full_disk(*_, **__):
     raise ValueError("RESOURCE_EXHAUSTED: Error writing local file: No space left on device")
 
 
-FAILURES = [("write_atomically", full_disk), ("RunFolder.save", orbax_on_a_full_disk)]
+FAILURES = [("write_atomically", full_disk), ("RunFolder.write_curves", full_disk)]
+FAILURES += [("RunFolder.save", orbax_on_a_full_disk)]
 
 
-@pytest.mark.parametrize("name, failure", FAILURES, ids=["curves", "checkpoint"])
+@pytest.mark.parametrize("name, failure", FAILURES, ids=["start", "curves", "checkpoint"])
 def test_a_full_disk_is_told_and_the_last_checkpoint_stays(tmp_path, monkeypatch, name, failure):
-    folder, _ = runner.execute(tiny(frames=2 * BATCH), tmp_path, show=False)
+    folder, _ = runner.execute(tiny(frames=SHORT * BATCH), tmp_path, show=False)
     before = contents(folder.path / "checkpoints")
-    with monkeypatch.context() as patch, pytest.raises(RunError, match="No space left.* room"):
+    with monkeypatch.context() as patch:
         patch.setattr(f"splagger.experiments.records.{name}", failure)
-        runner.execute(tiny(), tmp_path, save_every=0, show=False)
+        with pytest.raises(RunError, match=r"No space left.* room"):
+            runner.execute(tiny(), tmp_path, save_every=0.0, show=False)
     assert contents(folder.path / "checkpoints") == before
-    assert folder.restore(example())[0] == 2
+    assert folder.restore(example())[0] == SHORT
     shutil.rmtree(folder.path / "tensorboard")
     assert runner.execute(tiny(), tmp_path, show=False)[1] and folder.read()["finished"]
 

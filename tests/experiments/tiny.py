@@ -1,5 +1,6 @@
 """One small experiment for all tests of training: it is compiled once, and kept for all processes."""
 
+import functools as ft
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from splagger.experiments import bench, player, program, runner
 from splagger.experiments.grid import Run
 
-UPDATES, BATCH = 12, 80
+UPDATES, SHORT, BATCH = 12, 5, 80
 SETTINGS = {
     "env.length": 5,
     "ppo.steps": 20,
@@ -56,25 +57,27 @@ def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+@ft.cache
+def _compile(config, points):
+    return program.compile_grid(config, points)
+
+
+def _remembered(config, points):
+    """The program of a grid; a method's name does not matter to it."""
+    return _compile(replace(config, method=replace(config.method, name="any")), tuple(points))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled_once(tmp_path_factory):
     """Compiled programs are shared: on disk with other processes, in memory between tests."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(shared / "jax")
-    programs, compile_grid = {}, program.compile_grid
-
-    def remembered(config, points):
-        key = replace(config, method=replace(config.method, name="any")), tuple(points)
-        if key not in programs:
-            programs[key] = compile_grid(config, points)
-        return programs[key]
-
     before = jax.config.jax_compilation_cache_dir
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", folder)
         for module in (runner, player, bench):
-            patch.setattr(module, "compile_grid", remembered)
+            patch.setattr(module, "compile_grid", _remembered)
         jax.config.update("jax_compilation_cache_dir", folder)
         compilation_cache.reset_cache()
         yield
