@@ -9,7 +9,7 @@ import jax
 import jax.random as jr
 import numpy as np
 
-from splagger.experiments.grid import Run
+from splagger.experiments.grid import Number, Run
 from splagger.experiments.player import Player
 from splagger.experiments.player import load as load
 from splagger.experiments.program import use_compilation_cache
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def train(
     env: str | EnvRow,
     method: str | Method,
-    rates: Sequence[float] = PAPER_RATES,
+    rates: Sequence[Number] = PAPER_RATES,
     seeds: int | Sequence[int] = 3,
-    frames: float | None = None,
+    frames: Number | None = None,
     out: str | Path = "runs",
     settings: Mapping[str, Any] | None = None,
     force: bool = False,
     show: bool = True,
-    **grids: Sequence[float],
+    **grids: Sequence[Number],
 ) -> "pandas.DataFrame":
     """Trains all rates × seeds in one program and returns the curves, one line an evaluation and run.
 

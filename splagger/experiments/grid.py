@@ -19,6 +19,9 @@ from splagger.registry import ENVS, PAPER_RATES, EnvRow
 from splagger.tables import lookup
 
 
+Number = float | int
+
+
 class Point(NamedTuple):
     """One member of the grid: what distinguishes it from the others."""
 
@@ -53,13 +56,13 @@ class Run:
         cls,
         env: str | EnvRow,
         method: str | Method,
-        rates: Sequence[float] = PAPER_RATES,
+        rates: Sequence[Number] = PAPER_RATES,
         seeds: int | Sequence[int] = 3,
-        frames: float | None = None,
+        frames: Number | None = None,
         overrides: Mapping[str, Any] | None = None,
-        entropy_weights: Sequence[float] = (),
-        kl_weights: Sequence[float] = (),
-        temperatures: Sequence[float] = (),
+        entropy_weights: Sequence[Number] = (),
+        kl_weights: Sequence[Number] = (),
+        temperatures: Sequence[Number] = (),
     ) -> "Run":
         """Names are looked up, defaults come from the environment's row and the method.
 
@@ -70,16 +73,19 @@ class Run:
         chosen = lookup(METHODS, method, "method") if isinstance(method, str) else method
         row = _override(row, overrides or {})
         seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+        frames = row.frames if frames is None else frames
+        if not math.isfinite(frames):
+            raise ValueError(f"frames must be a finite number, got {frames}")
         own_temperature = getattr(chosen.aggregator, "temperature", 0.0)
         run = cls(
             row,
             chosen,
-            int(row.frames if frames is None else frames),
+            int(frames),
             tuple(float(rate) for rate in rates),
             seeds,
-            tuple(entropy_weights) or (row.ppo.entropy,),
-            tuple(kl_weights) or (row.ppo.kl_weight,),
-            tuple(temperatures) or (float(own_temperature),),
+            tuple(float(w) for w in entropy_weights) or (row.ppo.entropy,),
+            tuple(float(w) for w in kl_weights) or (row.ppo.kl_weight,),
+            tuple(float(t) for t in temperatures) or (float(own_temperature),),
             tuple(sorted((overrides or {}).items())),
         )
         run._check()
@@ -94,6 +100,9 @@ class Run:
             for value in getattr(self, name):
                 if not math.isfinite(value) or value < 0:
                     raise ValueError(f"{name} must be finite numbers ≥ 0, got {value}")
+        for seed in self.seeds:
+            if not 0 <= seed < 2**32:
+                raise ValueError(f"seeds must be whole numbers from 0 to 2³² - 1, got {seed}")
         if len(set(self.points)) < len(self.points):
             raise ValueError("a rate, seed or other number is listed twice")
 

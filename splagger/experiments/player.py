@@ -49,7 +49,7 @@ class Player:
         )
         return int(action) if action.ndim == 0 else action
 
-    def observe(self, action: Any, reward: float, next_obs: Any, done: bool = False) -> None:
+    def observe(self, action: Any, reward: Any, next_obs: Any, done: bool = False) -> None:
         """Remembers what the last `act` led to; `done` ends the task, and with it the memory."""
         if self._obs is None:
             raise RuntimeError("observe() tells what came of an action: call act() first")

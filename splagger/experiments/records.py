@@ -57,9 +57,9 @@ class RunFolder:
         """What run.json says."""
         try:
             return json.loads((self.path / DESCRIPTION).read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RunError(f"{self.path} is no run folder: it has no {DESCRIPTION}") from None
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise RunError(
                 f"{self.path / DESCRIPTION} is damaged ({error}); --force starts over"
             ) from None
@@ -95,12 +95,17 @@ class RunFolder:
         return sorted(int(name) for name in names if name.isdigit())
 
     def save(self, update: int, state: Any) -> None:
-        """Writes the whole state and then drops older ones; a reader never sees half of it."""
+        """Writes the whole state and then drops older ones; a reader never sees half of it.
+
+        What is there for this update already is the same state, and stays.
+        """
         import orbax.checkpoint as ocp
 
+        if update in self.checkpoints():
+            return
         target = (self.path / CHECKPOINTS / str(update)).absolute()
         with ocp.StandardCheckpointer() as checkpointer:
-            checkpointer.save(target, _named_leaves(state), force=True)
+            checkpointer.save(target, _named_leaves(state))
             checkpointer.wait_until_finished()
         for old in self.checkpoints():
             if old != update:

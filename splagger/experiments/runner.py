@@ -10,7 +10,7 @@ import numpy as np
 
 from splagger.experiments import progress
 from splagger.experiments.events import Events
-from splagger.experiments.grid import Point, Run
+from splagger.experiments.grid import Number, Point, Run
 from splagger.experiments.program import Program, compile_grid
 from splagger.experiments.provenance import provenance
 from splagger.experiments.records import RunError, RunFolder
@@ -24,7 +24,7 @@ class Interrupted(Exception):
 class Session:
     """One stretch of work on a run, from its last checkpoint (or its start) to its end or an interruption."""
 
-    def __init__(self, run: Run, folder: RunFolder, save_every: float, view: progress.Silent):
+    def __init__(self, run: Run, folder: RunFolder, save_every: Number, view: progress.Silent):
         self.run, self.folder, self.view, self.save_every = run, folder, view, save_every
         self.config, self.points = run.config, run.points
         self.rows: list[dict[str, Any]] = []
@@ -165,7 +165,7 @@ def execute(
     run: Run,
     out: str | Path = "runs",
     force: bool = False,
-    save_every: float = 120.0,
+    save_every: Number = 120.0,
     show: bool = True,
 ) -> tuple[RunFolder, bool]:
     """(folder, whether anything had to be done). A finished run is left alone, an unfinished one goes on."""

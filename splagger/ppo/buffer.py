@@ -40,9 +40,9 @@ def insert(buffer: Buffer, steps: Transition, task_done: Bool[Array, "T N"]) -> 
     new_rows = buffer.next_row + jnp.cumsum(task_done.ravel()).reshape(task_done.shape) - 1
     new_rows = jnp.where(task_done, new_rows, -1).astype(jnp.int32)
     opened = jax.lax.cummax(_before(new_rows, -1))
-    row = jnp.where(opened < 0, buffer.open_row, opened)
+    row = jnp.where(opened < 0, buffer.open_row[None], opened)
     last_end = jax.lax.cummax(_before(jnp.where(task_done, time, -1), -1))
-    position = jnp.where(last_end < 0, buffer.position + time, time - last_end - 1)
+    position = jnp.where(last_end < 0, buffer.position[None] + time, time - last_end - 1)
 
     capacity = buffer.length.shape[0]
     slot = row % capacity

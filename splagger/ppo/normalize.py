@@ -51,7 +51,7 @@ def scale_rewards(
     count = scale.count + rewards.shape[1] * jnp.arange(1.0, len(rewards) + 1)
     shift = jnp.cumsum(offsets.sum(axis=1)) / count
     squares = scale.variance * scale.count + jnp.cumsum(jnp.square(offsets).sum(axis=1))
-    variance = squares / count - jnp.square(shift)
+    variance = jnp.maximum(squares / count - jnp.square(shift), 0.0)  # 0 but for rounding
     scaled = jnp.clip(rewards * jax.lax.rsqrt(variance + 1e-8)[:, None], -CLIP, CLIP)
     running = jnp.where(task_done[-1], 0.0, returns[-1])
     return ReturnScale(running, scale.mean + shift[-1], variance[-1], count[-1]), scaled

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, Shaped
 
 from splagger.agent import Agent, Normalizers, build
 from splagger.ppo import losses
@@ -295,7 +295,7 @@ def _descend(params, steps, rate):
     return jax.tree.map(lambda p, s: p - rate * s, params, steps)
 
 
-def _flat(x: Float[Array, "T N ..."]) -> Float[Array, "B ..."]:
+def _flat(x: Shaped[Array, "T N ..."]) -> Shaped[Array, "B ..."]:
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 

@@ -24,6 +24,17 @@ TRAINING += ["encoder_grad_norm", "policy_grad_norm", "clip_fraction"]
 TRAINING += ["first_ratio_error", "explained_variance"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def on_three_devices(compiled_once, tmp_path_factory):
+    """(process, folder) of the first updates on three devices; it compiles while other tests run."""
+    out, flags = tmp_path_factory.mktemp("devices"), "--xla_force_host_platform_device_count=3"
+    command = ["train", "t-ls-small", "splagger", "--out", str(out), *arguments(2 * BATCH)]
+    process = start(*command, XLA_FLAGS=flags)
+    yield process, out
+    process.kill()
+    process.communicate()
+
+
 def program():
     return runner.compile_grid(tiny().config, tiny().points)
 
@@ -168,14 +179,19 @@ def test_a_fresh_state_and_a_restored_one_run_the_same_program(trained):
     assert shardings(fresh) == shardings(restored)
 
 
-def test_several_devices_share_the_runs_and_give_the_same_curves(trained, tmp_path):
-    flags = "--xla_force_host_platform_device_count=3"
-    command = ["train", "t-ls-small", "splagger", "--out", str(tmp_path), *arguments(2 * BATCH)]
-    code, _, err = finish(start(*command, XLA_FLAGS=flags))
+def test_several_devices_share_the_runs_and_give_the_same_curves(trained, on_three_devices):
+    process, out = on_three_devices
+    code, _, err = finish(process)
     assert code == 0, err
-    (folder,) = records.find(tmp_path)
+    (folder,) = records.find(out)
     assert folder.read()["provenance"]["device"].startswith("3 ")
     ours, theirs = splagger.curves(folder.path), splagger.curves(trained)
     theirs = theirs[theirs["update"] <= 2]
     pandas.testing.assert_frame_equal(ours, theirs, rtol=1e-4, atol=1e-6)
-    assert splagger.load(folder.path, seed=1).point.seed == 1  # on one device
+
+
+def test_what_several_devices_trained_can_be_loaded_on_one(on_three_devices):
+    process, out = on_three_devices
+    process.wait(timeout=120)
+    (folder,) = records.find(out)
+    assert splagger.load(folder.path, seed=1).point.seed == 1

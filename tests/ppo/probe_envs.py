@@ -13,13 +13,14 @@ from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.methods import METHODS, Method
 from splagger.ppo.normalize import ReturnScale
-from splagger.ppo.train import TrainState, init
+from splagger.ppo.train import TrainState, init, update
 from splagger.ppo.types import Config, PPOConfig, Tunables
 from splagger.sequence import EmbeddingSizes
 from splagger.spaces import ActionSpace, Continuous, Discrete
 
 FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 quick = ft.partial(jax.jit, compiler_options=FAST)
+quick_update = quick(update, static_argnums=0)  # one for all tests: equal programs compile once
 NETWORK = Network(EmbeddingSizes(8, 4, 4), 8, 16, 5, (8,), 1 / 16, decoder_hidden=(8,))
 TUNABLES = Tunables(1e-3, 0.1, 1e-6, 0.1)
 

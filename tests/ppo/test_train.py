@@ -18,12 +18,11 @@ from tests.parity.numpy_models import (
     running_moments_update,
     scaled_rewards_naive,
 )
-from tests.ppo.probe_envs import TUNABLES, Chance, quick, random_state, tiny
+from tests.ppo.probe_envs import TUNABLES, Chance, quick, quick_update, random_state, tiny
 
 MAZE, CHANCE = MetaEnv(TMaze(length=4), 2), MetaEnv(Chance(), 2)
 CONFIG, MASKED = (tiny("splagger", CHANCE, mask_truncated=mask) for mask in (False, True))
-ONE_STEP = {"epochs": 1, "minibatches": 1}
-quick_update = quick(train.update, static_argnums=0)
+ONE_STEP = {"steps": 20, "epochs": 1, "minibatches": 1}
 quick_judge = quick(train.judge, static_argnums=0)
 quick_evaluation = quick(train.evaluation, static_argnums=0)
 
@@ -59,20 +58,17 @@ def test_an_update_depends_on_its_state_alone():
 
 
 def test_a_run_in_a_grid_is_the_run_alone():
-    config = tiny("splagger", MAZE, updates=2)
-    rates, seeds = jnp.array([1e-3, 1e-2, 1e-3]), jnp.array([0, 0, 1])
-
-    def run(rate, seed):
-        rated = TUNABLES._replace(learning_rate=rate)
-        state, metrics = train.train.__wrapped__(config, rated, jr.key(seed))
-        return data(state), metrics
-
-    grid, alone = quick(jax.vmap(run))(rates, seeds), quick(run)
-    for index in range(3):
-        picked = jax.tree.map(lambda leaf, index=index: leaf[index], grid)
-        assert_close(picked, alone(rates[index], seeds[index]), rtol=2e-4, atol=2e-5)
-    assert grid[1]["return"].shape == (3, 2)
-    assert all(np.isfinite(metric).all() for metric in grid[1].values())
+    cases = [(rate, random_state(CONFIG, seed)) for rate, seed in [(1e-3, 0), (1e-2, 0), (1e-3, 1)]]
+    rates, states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *cases)
+    each = TUNABLES._replace(learning_rate=0, entropy=None, kl_weight=None, temperature=None)
+    grid = quick(jax.vmap(ft.partial(train.update, CONFIG), in_axes=(each, 0)))
+    for _ in range(2):
+        states, metrics = grid(TUNABLES._replace(learning_rate=rates), states)
+    for index, (rate, state) in enumerate(cases):
+        for _ in range(2):
+            state, expected = quick_update(CONFIG, TUNABLES._replace(learning_rate=rate), state)
+        picked = jax.tree.map(lambda leaf, index=index: leaf[index], (data(states), metrics))
+        assert_close(picked, (data(state), expected), rtol=2e-4, atol=2e-5)
 
 
 def test_the_rate_falls_linearly_to_zero():
@@ -148,12 +144,13 @@ def test_temperature_is_the_initial_one():
 
 def test_encoder_and_policy_are_clipped_each_for_itself():
     """After one step from nothing, Adam's first moment is a tenth of the clipped gradient."""
-    config = tiny("splagger", MAZE, max_grad_norm=1e-3, **ONE_STEP)
-    state, metrics = quick_update(config, TUNABLES, random_state(config))
+    config = tiny("splagger", MAZE, **ONE_STEP)
+    steep = TUNABLES._replace(entropy=10.0)
+    state, metrics = quick_update(config, steep, random_state(config))
     for name in ("encoder", "policy"):
         moment = optax.tree.get(getattr(state.optimizers, name), "mu")
-        assert_close(optax.tree.norm(moment), 1e-4, rtol=1e-3)
-        assert metrics[f"{name}_grad_norm"] > 2e-3
+        assert metrics[f"{name}_grad_norm"] > 0.6
+        assert_close(optax.tree.norm(moment), 0.1 * 0.5, rtol=1e-3)
 
 
 def test_pearl_s_divergence_teaches_the_encoder_alone():
@@ -170,17 +167,14 @@ def test_pearl_s_divergence_teaches_the_encoder_alone():
 
 
 def test_reconstruction_alone_teaches_the_memory_of_pearl_vari():
-    """The first rollout ends before any task does: nothing to reconstruct yet."""
-    config = tiny("pearl-vari", MAZE, steps=6)
-    states, metrics = [random_state(config)], []
-    for _ in range(2):
-        state, new = quick_update(config, TUNABLES, states[-1])
-        states, metrics = [*states, state], [*metrics, new]
-    start, first, second = (state.agent for state in states)
-    assert not any(differs(start.memory, first.memory)) and any(differs(start.policy, first.policy))
-    assert all(differs(first.memory, second.memory)) and all(differs(first.decoder, second.decoder))
-    assert [float(m["encoder_grad_norm"]) for m in metrics] == [0, 0]
-    assert metrics[0]["reconstruction_loss"] == 0 < metrics[1]["reconstruction_loss"]
+    config = tiny("pearl-vari", MAZE, **ONE_STEP)
+    before = random_state(config)
+    after, metrics = quick_update(config, TUNABLES, before)
+    assert metrics["encoder_grad_norm"] == 0 < metrics["policy_grad_norm"]
+    assert not any(map(np.any, jax.tree.leaves(optax.tree.get(after.optimizers.encoder, "mu"))))
+    assert metrics["reconstruction_loss"] > 0
+    for part in ("memory", "decoder", "policy"):
+        assert all(differs(getattr(before.agent, part), getattr(after.agent, part)))
 
 
 def test_evaluation_is_of_the_same_tasks_whatever_was_learned():

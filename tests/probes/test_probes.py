@@ -15,7 +15,7 @@ from splagger.sequence import EmbeddingSizes
 from tests.ppo import probe_envs
 from tests.ppo.probe_envs import quick, tiny
 
-NETWORK = Network(EmbeddingSizes(8, 4, 4), 8, 16, 8, (16,), 1 / 8)
+NETWORK = Network(EmbeddingSizes(8, 8, 8), 12, 16, 8, (16,), 1 / 4)
 MAZE = MetaEnv(TMaze(length=5), 4)  # perfect: 16; guessing: 2
 
 
@@ -29,6 +29,7 @@ def trained(env, updates, steps, method="splagger", **options):
     return states, {name: np.asarray(metric)[:, -1] for name, metric in metrics.items()}
 
 
+@pytest.mark.slow
 def test_the_value_of_a_constant_reward_is_that_reward():
     """Returns that never vary make the scaled reward as large as it can be: 10."""
     states, _ = trained(MetaEnv(probe_envs.Prize(), 1), updates=40, steps=16, clip=0.5)
@@ -54,7 +55,7 @@ def test_rewards_that_are_seen_coming_are_explained():
 @pytest.mark.slow
 def test_the_good_arm_of_a_task_is_found_and_kept():
     """Six pulls: 5.5 at best; without a memory 3, whatever the policy."""
-    _, metrics = trained(MetaEnv(probe_envs.MetaBandit(horizon=6), 1), updates=100, steps=48)
+    _, metrics = trained(MetaEnv(probe_envs.MetaBandit(horizon=6), 1), updates=80, steps=24)
     assert (metrics["return"] > 4.8).all()
 
 
