@@ -11,13 +11,13 @@ from splagger import ENVS, METHODS
 from splagger.cli import main
 from splagger.experiments import runner
 from splagger.experiments.records import find
-from tests.experiments.test_records import contents
 from tests.experiments.tiny import (  # noqa: F401
     BATCH,
     SETTINGS,
     UPDATES,
     arguments,
     compiled_once,
+    contents,
     finish,
     start,
     tiny,

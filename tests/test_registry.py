@@ -99,7 +99,7 @@ def test_names_are_unique_and_lead_to_their_rows():
 @pytest.mark.parametrize("row", [row for row in ROWS if row.small], ids=lambda row: row.name)
 def test_small_rows_are_small_siblings_of_a_paper_row(row):
     assert row.name.endswith(("-small", "-demo"))
-    sibling = ENVS[row.name.removesuffix("-small")]
+    sibling = ENVS[row.name.removesuffix("-small").removesuffix("-demo")]
     assert type(row.env) is type(sibling.env)
     assert row.episodes == sibling.episodes
     assert row.meta.horizon < sibling.meta.horizon

@@ -18,7 +18,6 @@ from splagger.ppo.types import Config, PPOConfig
 from splagger.registry import ENVS, PAPER_RATES, EnvRow
 from splagger.tables import lookup
 
-
 Number = float | int
 
 
@@ -133,12 +132,12 @@ class Run:
         """The command line that makes this run."""
         words = ["splagger", "train", self.row.name, self.method.name]
         for option in ("rates", "entropy_weights", "kl_weights", "temperatures"):
-            values = [f"{value:g}" for value in getattr(self, option)]
+            values = [repr(value) for value in getattr(self, option)]
             words += [f"--{option.replace('_', '-')}", *values]
         words += ["--first-seed", str(self.seeds[0]), "--seeds", str(len(self.seeds))]
         words += ["--frames", str(self.frames)]
         if self.overrides:
-            words += ["--set", *(f"{name}={value}" for name, value in self.overrides)]
+            words += ["--set", *(f"{name}={_text(value)}" for name, value in self.overrides)]
         return shlex.join(words)
 
     @property
@@ -152,16 +151,16 @@ class Run:
         depends on them; elsewhere a longer run begins like a shorter one."""
         plan = {
             "env": self.row.name,
-            "environment": repr(self.row.env),
+            "environment": _plain(self.row.env),
             "episodes": self.row.episodes,
-            "method": repr(self.method),
-            "ppo": dataclasses.asdict(self.row.ppo),
-            "network": dataclasses.asdict(self.row.network),
-            "rates": self.rates,
-            "seeds": self.seeds,
-            "entropy_weights": self.entropy_weights,
-            "kl_weights": self.kl_weights,
-            "temperatures": self.temperatures,
+            "method": _plain(self.method),
+            "ppo": _plain(self.row.ppo),
+            "network": _plain(self.row.network),
+            "rates": list(self.rates),
+            "seeds": list(self.seeds),
+            "entropy_weights": list(self.entropy_weights),
+            "kl_weights": list(self.kl_weights),
+            "temperatures": list(self.temperatures),
         }
         if self.row.ppo.anneal or self.method.reconstruct:
             plan["updates"] = self._updates()
@@ -189,6 +188,19 @@ def _override(row: EnvRow, overrides: Mapping[str, Any]) -> EnvRow:
     return replace(row, **{part: _replace(parts[part], new) for part, new in changes.items()})
 
 
+def _plain(value: Any) -> Any:
+    """Any settings as JSON knows them, with all their fields; equal settings give equal data."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"kind": type(value).__name__, **fields}
+    return [_plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _text(value: Any) -> str:
+    """A setting as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
 def _replace(owner: PPOConfig | Network | Any, changes: dict[str, Any]):
     return dataclasses.replace(owner, **changes)
 
@@ -213,6 +225,6 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
             return int(float(value))
         if kind in (float, str):
             return kind(value)
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         pass
     raise ValueError(f"{path} takes a {getattr(kind, '__name__', kind)}, got {value!r}")

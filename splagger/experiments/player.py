@@ -11,7 +11,7 @@ import numpy as np
 from splagger.agent import Agent, Normalizers
 from splagger.envs import MetaEnv
 from splagger.experiments.grid import Point, Run
-from splagger.experiments.program import compile_grid, member
+from splagger.experiments.program import compile_grid
 from splagger.experiments.records import RunError, RunFolder
 from splagger.sequence import Transition
 
@@ -78,7 +78,7 @@ def load(path: str | Path, rate: float | None = None, seed: int | None = None) -
     restored = folder.restore(compile_grid(run.config, run.points).example)
     if restored is None:
         raise RunError(f"{folder.path} has no checkpoint yet")
-    state = member(restored[1], index)
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), restored[1])
     return Player(state.agent, state.normalizers, run.row.meta, run.points[index])
 
 
@@ -89,19 +89,12 @@ def run_of(folder: RunFolder) -> Run:
         run = Run.create(**record["arguments"])
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder.path} describes a run that cannot be made here: {error}") from None
-    if run.describe() != _plain(record["run"]):
+    if run.describe() != record["run"]:
         raise RunError(
             f"{folder.path} was made with other definitions of {run.row.name!r} or {run.method.name!r} "
             "than those installed; use the version that its run.json names"
         )
     return run
-
-
-def _plain(value):
-    """JSON knows no tuples."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return tuple(_plain(v) for v in value) if isinstance(value, list) else value
 
 
 def _choose(folder: RunFolder, run: Run, rate: float | None, seed: int | None) -> int:

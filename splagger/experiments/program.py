@@ -27,7 +27,9 @@ class Program(NamedTuple):
     evaluate: Callable[[train.TrainState], dict[str, np.ndarray]]
     block: Callable[[train.TrainState], tuple[train.TrainState, dict[str, np.ndarray]]]
     compile: Callable[[], float]
-    example: train.TrainState  # shapes, dtypes and shardings, for restoring
+    pack: Callable[[train.TrainState], Any]  # what to save: the runs, wherever they are computed
+    unpack: Callable[[Any], train.TrainState]
+    example: Any  # shapes and dtypes of what is saved
 
 
 def compile_grid(config: Config, points: Sequence[Point]) -> Program:
@@ -54,7 +56,15 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     evaluate = over_runs(lambda state: train.evaluation(config, state))
     block = over_runs(lambda tunables, state: train.block(config, tunables, state), donate=(1,))
     shapes = jax.eval_shape(init, tunables, keys)
-    example = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=shard), shapes)
+    abstract = jax.tree.map(
+        lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=shard), shapes
+    )
+    runs_only = lambda state: jax.tree.map(lambda leaf: leaf[: len(points)], state)  # noqa: E731
+
+    def unpack(saved):
+        """The saved runs on their devices, the last one repeated where the division leaves a gap."""
+        index = np.minimum(np.arange(len(padded)), len(points) - 1)
+        return jax.device_put(jax.tree.map(lambda leaf: leaf[index], saved), shard)
 
     def to_host(metrics):
         return {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
@@ -64,7 +74,7 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     def compile_block():
         started = time.monotonic()
         if not compiled:
-            compiled.append(block.lower(tunables, example).compile())
+            compiled.append(block.lower(tunables, abstract).compile())
             _release_memory()  # what the compiler took: half a gigabyte
         return time.monotonic() - started
 
@@ -78,13 +88,10 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
         lambda state: to_host(evaluate(state)),
         run_block,
         compile_block,
-        example,
+        runs_only,
+        unpack,
+        jax.eval_shape(runs_only, shapes),
     )
-
-
-def member(state: Any, index: int) -> Any:
-    """One run's part of the grid's state."""
-    return jax.tree.map(lambda leaf: leaf[index], state)
 
 
 def use_compilation_cache() -> None:

@@ -66,14 +66,15 @@ class Lines(Silent):
 class LiveView(Lines):
     """A bar and a table of the return at each rate, redrawn in place."""
 
+    live = None
+
     def __enter__(self):
         from rich.console import Console
         from rich.live import Live
         from rich.text import Text
 
-        self.console = Console(stderr=True)
         text = Text(f"{self.title}: compiling …")
-        self.live = Live(text, console=self.console, refresh_per_second=4)
+        self.live = Live(text, console=Console(stderr=True), refresh_per_second=4)
         self.live.__enter__()
         return self
 
@@ -99,7 +100,10 @@ class LiveView(Lines):
         self.live.update(Group(head, ProgressBar(total=self.updates, completed=update), table))
 
     def note(self, text):
-        self.console.print(text, style="yellow")
+        from rich.console import Console
+
+        console = self.live.console if self.live else Console(stderr=True)
+        console.print(text, style="yellow")
 
 
 def choose(title: str, points: Sequence[Point], updates: int, show: bool = True) -> Silent:

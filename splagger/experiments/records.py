@@ -22,6 +22,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 LOCK, DESCRIPTION, CURVES, CHECKPOINTS = "lock", "run.json", "curves.csv", "checkpoints"
 
@@ -123,7 +124,7 @@ class RunFolder:
         source = (self.path / CHECKPOINTS / str(updates[-1])).absolute()
         try:
             with ocp.StandardCheckpointer() as checkpointer:
-                leaves = checkpointer.restore(source, _named_leaves(example))
+                leaves = checkpointer.restore(source, _shapes(example))
         except Exception as error:
             summary = (
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -153,34 +154,45 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+_name = ft.partial(jax.tree_util.keystr, simple=True, separator=".")
+
+
 def _is_key(leaf) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _named_leaves(tree) -> dict[str, Any]:
-    """A flat dict from a leaf's path to the leaf: plain arrays and no code, whatever the tree is made of."""
+def _named_leaves(tree) -> dict[str, np.ndarray]:
+    """A flat dict from a leaf's path to plain numbers: no code, no devices, whatever the tree is made of."""
 
     def plain(leaf):
-        if not _is_key(leaf):
-            return leaf
-        return (
-            jr.key_data(leaf) if isinstance(leaf, jax.Array) else jax.eval_shape(jr.key_data, leaf)
-        )
+        leaf = jr.key_data(leaf) if _is_key(leaf) else leaf
+        return np.asarray(leaf)
 
-    name = ft.partial(jax.tree_util.keystr, simple=True, separator=".")
-    paths = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {
-        name(path): plain(leaf) for path, leaf in paths if leaf.size
-    }  # Orbax takes no empty arrays
+    return {_name(path): plain(leaf) for path, leaf in _leaves(tree)}
 
 
-def _from_named_leaves(example, leaves: dict[str, Any]):
-    stored = iter(leaves[name] for name in _named_leaves(example))
+def _shapes(tree) -> dict[str, np.ndarray]:
+    """What `_named_leaves` of such a tree looks like, without its memory."""
+
+    def plain(leaf):
+        leaf = jax.eval_shape(jr.key_data, leaf) if _is_key(leaf) else leaf
+        return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+
+    return {_name(path): plain(leaf) for path, leaf in _leaves(tree)}
+
+
+def _leaves(tree):
+    """(path, leaf) of every leaf that has elements: Orbax takes no empty arrays."""
+    return [(p, leaf) for p, leaf in jax.tree_util.tree_flatten_with_path(tree)[0] if leaf.size]
+
+
+def _from_named_leaves(example, leaves: dict[str, np.ndarray]):
+    stored = iter([leaves[name] for name in _shapes(example)])
 
     def fill(template):
         if not template.size:
             return jnp.zeros(template.shape, template.dtype)
-        return jr.wrap_key_data(next(stored)) if _is_key(template) else next(stored)
+        return jr.wrap_key_data(jnp.asarray(next(stored))) if _is_key(template) else next(stored)
 
     return jax.tree.map(fill, example)
 

@@ -44,11 +44,13 @@ class Session:
                 while self.update < self.config.updates and not asked.to_stop and self._alive():
                     state = self._block(program, state, events)
                     if time.monotonic() - saved > self.save_every:
-                        self._save(state)
+                        self._save(program.pack(state))
                         saved = time.monotonic()
         finally:
             events.close()
-        self._save(state, done=self.update >= self.config.updates or not self._alive())
+        self._save(
+            program.pack(state), done=self.update >= self.config.updates or not self._alive()
+        )
         if asked.to_stop and self.update < self.config.updates:
             raise Interrupted
 
@@ -62,12 +64,12 @@ class Session:
         restored = self.folder.restore(program.example)
         if restored is None:
             return None
-        self.update, state = restored
+        self.update, saved = restored
         record = self.folder.read()
         self.seconds = record.get("seconds", 0.0)
         self.stopped = {k: u for k, u in record.get("stopped", {}).items() if u <= self.update}
         self.rows = [row for row in self.folder.read_curves() if row["update"] <= self.update]
-        return state
+        return program.unpack(saved)
 
     def _block(self, program: Program, state: TrainState, events: Events) -> TrainState:
         started = time.monotonic()
@@ -106,7 +108,7 @@ class Session:
             if events:
                 events.add(index, row)
 
-    def _save(self, state: TrainState, done: bool = False) -> None:
+    def _save(self, state: Any, done: bool = False) -> None:
         """Curves first, then the state: what is on disk never lacks rows that the state implies."""
         try:
             self.folder.write_curves(self.rows)

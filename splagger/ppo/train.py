@@ -178,8 +178,8 @@ def improve(
         memory = _descend(agent.memory, steps, rate)
         steps, policy_state = policy.update(grads[1], optimizers.policy)
         agent = Agent(memory, agent.latent, _descend(agent.policy, steps, rate), agent.decoder)
-        metrics["encoder_grad_norm"] = optax.global_norm(grads[0])
-        metrics["policy_grad_norm"] = optax.global_norm(grads[1])
+        metrics["encoder_grad_norm"] = optax.tree.norm(grads[0])
+        metrics["policy_grad_norm"] = optax.tree.norm(grads[1])
         return (agent, optimizers._replace(encoder=encoder_state, policy=policy_state)), metrics
 
     orders = jax.vmap(lambda k: jr.permutation(k, ppo.batch))(jr.split(key, ppo.epochs))

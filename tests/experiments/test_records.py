@@ -12,30 +12,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from splagger.experiments import records, runner
+from splagger.experiments import records
 from splagger.experiments.records import RunError, RunFolder, find, write_atomically
-from tests.experiments.tiny import UPDATES, tiny
-
-
-def example(**changes):
-    run = tiny(**changes)
-    return runner.compile_grid(run.config, run.points).example
-
-
-def bits(tree) -> list[bytes]:
-    """Every leaf's type, shape and bytes."""
-
-    def plain(leaf):
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(jr.key_data(leaf) if is_key else leaf)
-
-    leaves = [plain(jnp.asarray(leaf)) for leaf in jax.tree.leaves(tree)]
-    return [str((leaf.dtype, leaf.shape)).encode() + leaf.tobytes() for leaf in leaves]
-
-
-def contents(folder) -> dict[str, bytes]:
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+from tests.experiments.tiny import UPDATES, bits, contents, example
 
 
 @pytest.fixture

@@ -11,8 +11,18 @@ import pytest
 from splagger.cli import main
 from splagger.experiments import runner
 from splagger.experiments.records import RunFolder
-from tests.experiments.test_records import bits, contents, example
-from tests.experiments.tiny import BATCH, SHORT, UPDATES, arguments, finish, start, tiny
+from tests.experiments.tiny import (
+    BATCH,
+    SHORT,
+    UPDATES,
+    arguments,
+    bits,
+    contents,
+    example,
+    finish,
+    start,
+    tiny,
+)
 
 
 def command(out: Path, updates=UPDATES, *more: str) -> list[str]:

@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
@@ -55,6 +58,28 @@ def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
     finally:
         process.kill()
     return process.returncode, out, err
+
+
+def example():
+    """Shapes of the small run's training state."""
+    return runner.compile_grid(tiny().config, tiny().points).example
+
+
+def bits(tree) -> list[bytes]:
+    """Every leaf's type, shape and bytes."""
+
+    def plain(leaf):
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jr.key_data(leaf) if is_key else leaf)
+
+    leaves = [plain(jnp.asarray(leaf)) for leaf in jax.tree.leaves(tree)]
+    return [str((leaf.dtype, leaf.shape)).encode() + leaf.tobytes() for leaf in leaves]
+
+
+def contents(folder) -> dict[str, bytes]:
+    """Every file below a folder."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @ft.cache
