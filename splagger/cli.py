@@ -277,7 +277,7 @@ def _clear_errors():
 
     try:
         yield
-    except (ValueError, RunError) as error:
+    except (ValueError, RunError, OSError) as error:
         print(f"splagger: {error}", file=sys.stderr)
         sys.exit(2)
     except (Interrupted, KeyboardInterrupt):

@@ -10,7 +10,7 @@ from splagger.experiments.grid import Point
 class Events:
     """Writes every metric of every run; does nothing where tensorboardX is not installed."""
 
-    def __init__(self, folder: Path, points: Sequence[Point], update: int):
+    def __init__(self, folder: Path, points: Sequence[Point], frames: int):
         try:
             from tensorboardX import SummaryWriter
         except ImportError:
@@ -20,7 +20,8 @@ class Events:
         if len(set(names)) < len(names):
             names = [f"{i:03d}-{name}" for i, name in enumerate(names)]
         self.writers = [
-            SummaryWriter(str(folder / name), purge_step=update or None) for name in names
+            SummaryWriter(str(folder / name), purge_step=frames + 1 if frames else None)
+            for name in names
         ]
 
     def add(self, index: int, row: dict[str, Any]) -> None:

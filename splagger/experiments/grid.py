@@ -208,7 +208,7 @@ def _replace(owner: PPOConfig | Network | Any, changes: dict[str, Any]):
 def _convert(path: str, value: Any, kind: Any) -> Any:
     """A text as the field's type: numbers, yes/no, and comma-separated lists."""
     if not isinstance(value, str):
-        return value
+        return tuple(value) if isinstance(value, list) else value
     origin, options = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         if value.lower() == "none" and type(None) in options:

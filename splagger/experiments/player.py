@@ -28,22 +28,17 @@ class Player:
     ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
         self._key = jr.key(seed)
-        self._obs: np.ndarray | None = None
         self._act, self._observe = jax.jit(_act, static_argnums=4), jax.jit(Agent.observe)
         self.reset()
 
     def reset(self) -> None:
         """Forgets everything: a new task begins."""
-        self.memory = self.agent.start()
+        self.memory, self._obs = self.agent.start(), None
 
     def act(self, obs: Any, explore: bool = False) -> Any:
         """The most likely action (or a sampled one, to `explore`): an int, or an array of floats."""
-        obs = np.asarray(obs, np.float32)
-        if obs.shape != (self.env.obs_size,):
-            flag = " (the last number is the done flag)" if self.env.episodes > 1 else ""
-            raise ValueError(f"obs must have shape ({self.env.obs_size},){flag}, got {obs.shape}")
+        self._obs = obs = self._checked("obs", obs)
         self._key, key = jr.split(self._key)
-        self._obs = obs
         action = np.asarray(
             self._act(self.agent, self.normalizers, self.memory.output, (obs, key), explore)
         )
@@ -58,9 +53,18 @@ class Player:
             jnp.asarray(self._obs),
             jnp.asarray(action, example.dtype).reshape(example.shape),
             jnp.float32(reward),
-            jnp.asarray(next_obs, jnp.float32),
+            jnp.asarray(self._checked("next_obs", next_obs)),
         )
         self.memory = self._observe(self.agent, self.memory, step, bool(done))
+
+    def _checked(self, name: str, obs: Any) -> np.ndarray:
+        obs = np.asarray(obs, np.float32)
+        if obs.shape != (self.env.obs_size,):
+            flag = " (the last number is the done flag)" if self.env.episodes > 1 else ""
+            raise ValueError(
+                f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
+            )
+        return obs
 
 
 def _act(agent, normalizers, output, seen, explore):
@@ -105,7 +109,11 @@ def _choose(folder: RunFolder, run: Run, rate: float | None, seed: int | None) -
             f"{folder.path} has no run with rate {rate} and seed {seed}; "
             f"its rates are {list(run.rates)}, its seeds {list(run.seeds)}"
         )
+    rows = folder.read_curves()
+    end = max((row["update"] for row in rows), default=0)  # runs that stopped did not get there
     finals = {
-        Point(*(row[f] for f in Point._fields)): row["return"] for row in folder.read_curves()
+        Point(*(row[f] for f in Point._fields)): row["return"]
+        for row in rows
+        if row["update"] == end
     }
     return max(candidates, key=lambda i: finals.get(run.points[i], -np.inf))

@@ -66,7 +66,7 @@ class Lines(Silent):
 class LiveView(Lines):
     """A bar and a table of the return at each rate, redrawn in place."""
 
-    live = None
+    live: Any = None
 
     def __enter__(self):
         from rich.console import Console

@@ -57,13 +57,16 @@ class RunFolder:
     def read(self) -> dict[str, Any]:
         """What run.json says."""
         try:
-            return json.loads((self.path / DESCRIPTION).read_text())
+            record = json.loads((self.path / DESCRIPTION).read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise RunError(f"{self.path} is no run folder: it has no {DESCRIPTION}") from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise RunError(
-                f"{self.path / DESCRIPTION} is damaged ({error}); --force starts over"
-            ) from None
+            record, reason = None, str(error)
+        else:
+            reason = "it holds no description"
+        if not isinstance(record, dict):
+            raise RunError(f"{self.path / DESCRIPTION} is damaged ({reason}); --force starts over")
+        return record
 
     def write(self, description: dict[str, Any]) -> None:
         write_atomically(self.path / DESCRIPTION, json.dumps(description, indent=2) + "\n")
@@ -125,6 +128,7 @@ class RunFolder:
         try:
             with ocp.StandardCheckpointer() as checkpointer:
                 leaves = checkpointer.restore(source, _shapes(example))
+            _check_shapes(leaves, _shapes(example))
         except Exception as error:
             summary = (
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -184,6 +188,12 @@ def _shapes(tree) -> dict[str, np.ndarray]:
 def _leaves(tree):
     """(path, leaf) of every leaf that has elements: Orbax takes no empty arrays."""
     return [(p, leaf) for p, leaf in jax.tree_util.tree_flatten_with_path(tree)[0] if leaf.size]
+
+
+def _check_shapes(leaves: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    for name, array in expected.items():
+        if leaves[name].shape != array.shape or leaves[name].dtype != array.dtype:
+            raise ValueError(f"{name} has shape {leaves[name].shape}, not {array.shape}")
 
 
 def _from_named_leaves(example, leaves: dict[str, np.ndarray]):

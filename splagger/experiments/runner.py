@@ -1,5 +1,6 @@
 """Executing a run: blocks of updates, and between them progress, curves, checkpoints and interruptions."""
 
+import contextlib
 import math
 import signal
 import time
@@ -36,7 +37,7 @@ class Session:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
         program = compile_grid(self.config, self.points)
         state = self._resume(program) or self._begin(program)
-        events = Events(self.folder.path / "tensorboard", self.points, self.update)
+        events = Events(self.folder.path / "tensorboard", self.points, self._frames())
         saved, asked = time.monotonic(), _Asked()
         try:
             with asked, self.view:
@@ -110,14 +111,21 @@ class Session:
 
     def _save(self, state: Any, done: bool = False) -> None:
         """Curves first, then the state: what is on disk never lacks rows that the state implies."""
-        try:
+        with self.room():
             self.folder.write_curves(self.rows)
             self.folder.save(self.update, state)
             self._write_record(done)
-        except OSError as error:
+
+    @contextlib.contextmanager
+    def room(self):
+        """A full disk is told as such; Orbax reports it as a ValueError."""
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise RunError(
-                f"cannot write to {self.folder.path} ({error.strerror or error}); the last checkpoint is "
-                "still whole: make room and run the same command again"
+                f"cannot write to {self.folder.path} ({reason}); the last checkpoint is still whole: "
+                "make room and run the same command again"
             ) from error
 
     def _write_record(self, done: bool) -> None:
@@ -180,7 +188,8 @@ def execute(
         if force:
             folder.clear()
         record = folder.read() if folder.exists else {}
-        if record.get("finished") and record["update"] >= run.config.updates:
+        exhausted = len(record.get("stopped", {})) == len(run.points)
+        if record.get("finished") and (exhausted or record["update"] >= run.config.updates):
             return folder, False
         title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
         view = progress.choose(title, run.points, run.config.updates, show)
@@ -188,13 +197,14 @@ def execute(
         session.record = record or {"run": run.describe(), "provenance": provenance(run.command())}
         session.record["arguments"] = run.arguments()
         session.record["finished"] = False
-        folder.write(session.record)
+        with session.room():
+            folder.write(session.record)
         session.work()
     return folder, True
 
 
 def _name(point: Point) -> str:
-    return ",".join(f"{k}={v:g}" for k, v in point._asdict().items())
+    return ",".join(f"{k}={v!r}" for k, v in point._asdict().items())
 
 
 def _ordered(values: dict[str, float]) -> dict[str, float]:

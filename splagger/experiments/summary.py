@@ -12,11 +12,15 @@ from splagger.registry import ENVS
 
 
 def best_rate(rows: list[dict]) -> float:
-    """The rate with the highest return, averaged over all evaluations and seeds (the paper's choice)."""
+    """The rate with the highest return, averaged over all evaluations and seeds (the paper's choice).
+
+    Runs that stopped early lack evaluations; only rates that have them all are compared, if there are any.
+    """
     by_rate = defaultdict(list)
     for row in rows:
         by_rate[row["rate"]].append(row["return"])
-    return max(by_rate, key=lambda rate: np.mean(by_rate[rate]))
+    most = max(len(returns) for returns in by_rate.values())
+    return max(by_rate, key=lambda rate: (len(by_rate[rate]) == most, np.mean(by_rate[rate])))
 
 
 def summarize(folder: RunFolder) -> tuple[str, ...]:

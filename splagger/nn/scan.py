@@ -10,7 +10,7 @@ Tree = TypeVar("Tree")
 
 
 def prefix_scan(join: Callable[[Tree, Tree], Tree], elements: Tree, reverse: bool = False) -> Tree:
-    """x₁, x₁∘x₂, x₁∘x₂∘x₃, … for leaves [T, …]; from the end, x_T, x_{T-1}∘x_T …, if `reverse`.
+    """x₁, x₁∘x₂, x₁∘x₂∘x₃, … for leaves [T, …]; from the end, x_T, x_T∘x_{T-1}, …, if `reverse`.
 
     `join(a, b)` gets and gives trees of leaves [n, …], `a` nearer to the start of the scan. About √T
     blocks are scanned side by side, then their totals: 2√T steps in a row where a plain loop takes T, and

@@ -313,6 +313,7 @@ def _empty_buffer(config: Config) -> Buffer:
     obs = jnp.zeros(env.obs_size)
     example = Transition(obs, env.space.zero(), jnp.zeros(()), obs)
     expected = 2 * config.updates * ppo.batch // env.horizon
-    least = 2 * (ppo.envs + ppo.batch // env.episodes)  # open rows and those of one rollout
+    # No row may be taken again while its task goes on, even if every other task ends at once.
+    least = 2 * ppo.envs * (1 + max(ppo.steps, env.horizon) // env.episodes)
     rows = max(min(ppo.buffer, expected), least, ppo.trajectories)
     return Buffer.create(rows, env.horizon, ppo.envs, example)

@@ -14,17 +14,7 @@ import splagger
 from splagger.experiments import progress, records, runner
 from splagger.experiments.records import RunError, RunFolder
 from splagger.experiments.summary import summarize
-from tests.experiments.tiny import (
-    BATCH,
-    SHORT,
-    UPDATES,
-    arguments,
-    contents,
-    example,
-    finish,
-    start,
-    tiny,
-)
+from tests.experiments.tiny import BATCH, SHORT, UPDATES, arguments, contents, finish, start, tiny
 
 EPISODES = [f"return_episode_{k}" for k in (1, 2, 3, 4)]
 RUN_COLUMNS = ["rate", "entropy_weight", "kl_weight", "temperature", "seed"]
@@ -170,7 +160,7 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_stays(tmp_path, monkeypatch
         with pytest.raises(RunError, match=r"No space left.* room"):
             runner.execute(tiny(), tmp_path, save_every=0.0, show=False)
     assert contents(folder.path / "checkpoints") == before
-    assert folder.restore(example())[0] == SHORT
+    assert folder.restore(program().example)[0] == SHORT
     shutil.rmtree(folder.path / "tensorboard")
     assert runner.execute(tiny(), tmp_path, show=False)[1] and folder.read()["finished"]
 
