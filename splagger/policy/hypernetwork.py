@@ -42,7 +42,7 @@ class GeneratedLinear(eqx.Module):
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         inputs, terms, outputs = self.heads.weight.shape
         wide = x @ self.heads.weight.reshape(inputs, terms * outputs)
-        return self.terms @ (wide.reshape(terms, outputs) + self.heads.bias)
+        return self.terms @ wide.reshape(terms, outputs) + self.terms @ self.heads.bias
 
 
 class Hypernetwork(eqx.Module):
