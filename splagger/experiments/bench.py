@@ -13,7 +13,8 @@ from splagger.experiments.provenance import provenance
 
 
 def measure(env: str, method: str, runs: int = 1, blocks: int = 3) -> dict[str, Any]:
-    """Frames a second of the median block (all runs together), seconds to compile, peak memory."""
+    """Frames a second of the median block (all runs together), with and without the evaluation at its end,
+    seconds to compile, peak memory."""
     if runs < 1 or blocks < 1:
         raise ValueError(f"runs and blocks must be positive, got {runs} and {blocks}")
     run = Run.create(env, method, rates=[1e-3], seeds=runs)
@@ -21,16 +22,21 @@ def measure(env: str, method: str, runs: int = 1, blocks: int = 3) -> dict[str, 
     state = jax.block_until_ready(program.init())
     compile_seconds = program.compile()
     state, _ = program.block(state)  # to warm up
-    times = []
+    program.evaluate(state)
+    times, evaluations = [], []
     for _ in range(blocks):
         started = time.monotonic()
         state, _ = program.block(state)
-        times.append(time.monotonic() - started)
-    block = float(np.median(times))
+        middle = time.monotonic()
+        program.evaluate(state)
+        times.append(middle - started)
+        evaluations.append(time.monotonic() - middle)
+    block, evaluation = float(np.median(times)), float(np.median(evaluations))
     frames = run.config.ppo.batch * run.config.ppo.eval_interval * runs
     return {
-        "frames_per_second": frames / block,
-        "seconds_per_update": block / run.config.ppo.eval_interval,
+        "frames_per_second": frames / (block - evaluation),
+        "frames_per_second_with_evaluation": frames / block,
+        "seconds_per_update": (block - evaluation) / run.config.ppo.eval_interval,
         "compile_seconds": compile_seconds,
         "peak_host_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
         "peak_device_memory_gb": _device_memory(),
