@@ -71,7 +71,7 @@ class Run:
         row = lookup(ENVS, env, "environment") if isinstance(env, str) else env
         chosen = lookup(METHODS, method, "method") if isinstance(method, str) else method
         row = _override(row, overrides or {})
-        seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+        seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
         frames = row.frames if frames is None else frames
         if not math.isfinite(frames):
             raise ValueError(f"frames must be a finite number, got {frames}")
@@ -129,16 +129,17 @@ class Run:
         }
 
     def command(self) -> str:
-        """The command line that makes this run."""
+        """The command line that makes this run; a comment where it cannot (seeds with gaps)."""
         words = ["splagger", "train", self.row.name, self.method.name]
         for option in ("rates", "entropy_weights", "kl_weights", "temperatures"):
             values = [repr(value) for value in getattr(self, option)]
             words += [f"--{option.replace('_', '-')}", *values]
         words += ["--first-seed", str(self.seeds[0]), "--seeds", str(len(self.seeds))]
         words += ["--frames", str(self.frames)]
+        gaps = self.seeds != tuple(range(self.seeds[0], self.seeds[0] + len(self.seeds)))
         if self.overrides:
             words += ["--set", *(f"{name}={_text(value)}" for name, value in self.overrides)]
-        return shlex.join(words)
+        return shlex.join(words) + (f"  # seeds {self.seeds}, by splagger.train" if gaps else "")
 
     @property
     def digest(self) -> str:
