@@ -280,8 +280,14 @@ def _clear_errors():
     except (ValueError, RunError, OSError) as error:
         print(f"splagger: {error}", file=sys.stderr)
         sys.exit(2)
-    except (Interrupted, KeyboardInterrupt):
+    except Interrupted:
         print("\nsplagger: stopped and saved; the same command goes on from here", file=sys.stderr)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        print(
+            "\nsplagger: stopped; the same command goes on from the last checkpoint",
+            file=sys.stderr,
+        )
         sys.exit(130)
 
 
