@@ -22,7 +22,7 @@ class Interrupted(Exception):
     """The run was asked to stop; what it had reached is saved."""
 
 
-class Session:
+class Execution:
     """One stretch of work on a run, from its last checkpoint (or its start) to its end or an interruption."""
 
     def __init__(self, run: Run, folder: RunFolder, save_every: Number, view: progress.Silent):
@@ -193,13 +193,16 @@ def execute(
             return folder, False
         title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
         view = progress.choose(title, run.points, run.config.updates, show)
-        session = Session(run, folder, save_every, view)
-        session.record = record or {"run": run.describe(), "provenance": provenance(run.command())}
-        session.record["arguments"] = run.arguments()
-        session.record["finished"] = False
-        with session.room():
-            folder.write(session.record)
-        session.work()
+        execution = Execution(run, folder, save_every, view)
+        execution.record = record or {
+            "run": run.describe(),
+            "provenance": provenance(run.command()),
+        }
+        execution.record["arguments"] = run.arguments()
+        execution.record["finished"] = False
+        with execution.room():
+            folder.write(execution.record)
+        execution.work()
     return folder, True
 
 
