@@ -33,6 +33,14 @@ class MetaStep(NamedTuple):
     task_done: Bool[Array, ""]
 
 
+class Chance(NamedTuple):
+    """The luck of one step, drawn before it is taken; `task` is the next one, should this one end."""
+
+    step_key: Key[Array, ""]
+    episode_key: Key[Array, ""]
+    task: Any
+
+
 class MetaEnv(eqx.Module):
     """K episodes of one task, then a new task, without end.
 
@@ -77,12 +85,20 @@ class MetaEnv(eqx.Module):
 
     def step(self, key: Key[Array, ""], state: MetaState, action: Array):
         """(state, MetaStep); a new episode keeps the task, a new meta-episode draws one."""
+        return self.advance(self.chance(key), state, action)
+
+    def chance(self, key: Key[Array, ""]) -> Chance:
+        """What `advance` needs of randomness: the same for any state, so a loop can draw it all at once."""
         step_key, task_key, episode_key = jr.split(key, 3)
-        inner, out = self.env.step(step_key, state.task, state.inner, action)
+        return Chance(step_key, episode_key, self.env.sample_task(task_key))
+
+    def advance(self, chance: Chance, state: MetaState, action: Array):
+        """`step` with its luck already drawn."""
+        inner, out = self.env.step(chance.step_key, state.task, state.inner, action)
         done = out.terminated | out.truncated
         task_done = done & (state.episode == self.episodes - 1)
-        task = _select(task_done, self.env.sample_task(task_key), state.task)
-        first, first_obs = self.env.reset(episode_key, task)
+        task = _select(task_done, chance.task, state.task)
+        first, first_obs = self.env.reset(chance.episode_key, task)
         next_obs = self._flag(out.obs, done)
         new = MetaState(
             task,
