@@ -134,6 +134,36 @@ class Agent(eqx.Module):
         outputs = jnp.concatenate([memory.output[None], after[:-1]])
         return empty_where(task_done[-1], start, last), outputs
 
+    def retell(
+        self,
+        memory: Memory,
+        transitions: Transition,
+        task_done: Bool[Array, " T"],
+        task_length: int | None = None,
+    ) -> Float[Array, "T out"]:
+        """The outputs of `replay`. Where every task lasts `task_length` steps, they are unrolled side by
+        side: so many steps in a row instead of T.
+        """
+        steps = task_done.shape[0]
+        if task_length is None or task_length >= steps:
+            return self.replay(memory, transitions, task_done)[1]
+        aligned = steps % task_length == 0
+        tasks = steps // task_length if aligned else -(-(steps - 1) // task_length) + 1
+        # The first task may have begun before; the others follow each other in whole.
+        second = jnp.where(task_done.any(), jnp.argmax(task_done) + 1, steps)
+        begin = jnp.append(0, second + task_length * jnp.arange(tasks - 1))
+        index = jnp.minimum(begin[:, None] + jnp.arange(task_length)[None], steps - 1)
+        resets = jnp.concatenate([jnp.zeros(1, bool), task_done[:-1]])  # empty all but the first
+        unroll = jax.vmap(self.memory.unroll, in_axes=(None, 0, 0))
+        told = jax.tree.map(lambda x: x[index], transitions)
+        _, after = unroll(memory, told, resets[index])  # [tasks, task_length, out]
+
+        t = jnp.arange(steps)
+        task = jnp.where(t < second, 0, 1 + (t - second) // task_length)
+        after = after[task, t - begin[task]]
+        after = jnp.where(task_done[:, None], self.start().output, after)
+        return jnp.concatenate([memory.output[None], after[:-1]])
+
 
 def empty_where(task_done, start: Memory, memory: Memory) -> Memory:
     return jax.tree.map(lambda s, m: jnp.where(task_done, s, m), start, memory)

@@ -76,6 +76,11 @@ class MetaEnv(eqx.Module):
         """The longest a meta-episode can last, in steps."""
         return self.episodes * self.env.spec.horizon
 
+    @property
+    def task_length(self) -> int | None:
+        """Steps of every meta-episode, where all have the same."""
+        return self.horizon if self.env.spec.punctual else None
+
     def reset(self, key: Key[Array, ""]) -> MetaState:
         """The start of a new task."""
         task_key, episode_key = jr.split(key)

@@ -11,7 +11,8 @@ State = Any  # a pytree of arrays: all that changes within an episode
 
 
 class EnvSpec(NamedTuple):
-    """The shape of an environment: `horizon` is the longest an episode can last, in steps."""
+    """The shape of an environment: `horizon` is the longest an episode can last, in steps; `punctual`, that
+    every episode lasts so long."""
 
     name: str
     obs_size: int
@@ -20,6 +21,7 @@ class EnvSpec(NamedTuple):
     obs_low: float
     obs_high: float
     action_names: tuple[str, ...] = ()
+    punctual: bool = False
 
 
 class Step(NamedTuple):

@@ -61,9 +61,8 @@ class TMaze(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec(
-            "T-Maze", 4, Discrete(4), self.length, -1.0, 1.0, ("left", "right", "up", "down")
-        )
+        names = "left", "right", "up", "down"
+        return EnvSpec("T-Maze", 4, Discrete(4), self.length, -1.0, 1.0, names, punctual=True)
 
     def sample_task(self, key: Key[Array, ""]) -> TMazeTask:
         ups = jr.bernoulli(key, shape=(max(1, len(self.signals)),))
