@@ -141,26 +141,20 @@ class Agent(eqx.Module):
         task_done: Bool[Array, " T"],
         task_length: int | None = None,
     ) -> Float[Array, "T out"]:
-        """The outputs of `replay`. Where every task lasts `task_length` steps, they are unrolled side by
-        side: so many steps in a row instead of T.
+        """The outputs of `replay`. A rollout of whole tasks, each of `task_length` steps, is unrolled with
+        its tasks side by side: so many steps in a row instead of T.
         """
         steps = task_done.shape[0]
-        if task_length is None or task_length >= steps:
+        if task_length is None or steps % task_length:
             return self.replay(memory, transitions, task_done)[1]
-        aligned = steps % task_length == 0
-        tasks = steps // task_length if aligned else -(-(steps - 1) // task_length) + 1
-        # The first task may have begun before; the others follow each other in whole.
-        second = jnp.where(task_done.any(), jnp.argmax(task_done) + 1, steps)
-        begin = jnp.append(0, second + task_length * jnp.arange(tasks - 1))
-        index = jnp.minimum(begin[:, None] + jnp.arange(task_length)[None], steps - 1)
-        resets = jnp.concatenate([jnp.zeros(1, bool), task_done[:-1]])  # empty all but the first
-        unroll = jax.vmap(self.memory.unroll, in_axes=(None, 0, 0))
-        told = jax.tree.map(lambda x: x[index], transitions)
-        _, after = unroll(memory, told, resets[index])  # [tasks, task_length, out]
 
-        t = jnp.arange(steps)
-        task = jnp.where(t < second, 0, 1 + (t - second) // task_length)
-        after = after[task, t - begin[task]]
+        def by_task(x):
+            return x.reshape(steps // task_length, task_length, *x.shape[1:])
+
+        resets = jnp.concatenate([jnp.zeros(1, bool), task_done[:-1]])  # empty all but the first
+        told = jax.tree.map(by_task, (transitions, resets))
+        _, after = jax.vmap(self.memory.unroll, in_axes=(None, 0, 0))(memory, *told)
+        after = after.reshape(steps, -1)
         after = jnp.where(task_done[:, None], self.start().output, after)
         return jnp.concatenate([memory.output[None], after[:-1]])
 

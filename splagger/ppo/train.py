@@ -200,7 +200,7 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     """The PPO loss of the steps at `index`; its gradient flows through the whole rollout."""
     ppo = config.ppo
     agent = Agent(params[0], state.agent.latent, params[1], None)
-    retell = ft.partial(agent.retell, task_length=_task_length(config))
+    retell = ft.partial(agent.retell, task_length=config.env.task_length)
     with jax.named_scope("memory"):
         outputs = jax.vmap(retell, in_axes=(0, 1, 1), out_axes=1)(
             state.life.memory, rollout.transitions, rollout.task_done
@@ -287,14 +287,6 @@ def train(config: Config, tunables: Tunables, key: Key[Array, ""]) -> tuple[Trai
     state = init(config, tunables, key)
     one = lambda state, _: block(config, tunables, state)  # noqa: E731
     return jax.lax.scan(one, state, length=config.updates // config.ppo.eval_interval)
-
-
-def _task_length(config: Config) -> int | None:
-    """Steps of tasks that are worth unrolling side by side: where the rollout is not made of whole ones,
-    that is more work in fewer steps, which only an accelerator does faster."""
-    length = config.env.task_length
-    whole = length is not None and config.ppo.steps % length == 0
-    return length if whole or jax.default_backend() != "cpu" else None
 
 
 def _optimizers(config: PPOConfig):
