@@ -33,6 +33,7 @@ OPTIONS = {
     "evaluate": ("tasks", "rate", "seed"),
     "watch": ("output", "task-seed", "rate", "seed"),
     "plot": ("output",),
+    "figure": ("runs", "analyses", "out"),
     "bench": ("runs", "blocks", "json"),
 }
 
