@@ -67,11 +67,23 @@ def members_of(run: RecordedRun) -> dict[Settings, Members]:
     found = {}
     for settings, part in table.groupby(list(Settings._fields), sort=False):
         wide = part.pivot_table(index="frames", columns=["rate", "seed"], values="return")
-        returns = {(float(r), int(s)): wide[r, s].to_numpy(float) for r, s in wide.columns}
-        started = {k: row for k, row in returns.items() if np.isfinite(row[0])}
-        if started:
-            found[Settings(*map(float, settings))] = Members(wide.index.to_numpy(float), started)
+        frames, rest = wide.index.to_numpy(float), _never_reached(run, table["frames"].unique())
+        lost = np.full(len(rest), np.nan)
+        rows = {k: np.append(wide[k].to_numpy(float), lost) for k in wide.columns}
+        returns = {(float(r), int(s)): row for (r, s), row in rows.items() if np.isfinite(row[0])}
+        if returns:
+            found[Settings(*map(float, settings))] = Members(np.append(frames, rest), returns)
     return found
+
+
+def _never_reached(run: RecordedRun, frames: np.ndarray) -> np.ndarray:
+    """The evaluations that a finished run lacks, since its last agent diverged before them."""
+    record = run.read()
+    if not record.get("finished") or len(frames) < 2:
+        return np.zeros(0)
+    last, apart = np.max(frames), np.diff(np.sort(frames))[0]
+    missing = int((record.get("arguments", {}).get("frames", last) - last) // apart)
+    return last + apart * np.arange(1, missing + 1)
 
 
 def own_settings(record: dict[str, Any]) -> Settings:

@@ -26,6 +26,7 @@ def write_run(root, env, method, curve, **changes):
     """A run folder whose agents return `curve(rate, seed)`; a NaN ends the member's rows, as in training."""
     given = {"rates": (1e-3,), "seeds": (0, 1, 2), "kl_weights": (1e-6,), "temperatures": (0.0,)}
     given |= {"started": "2026-01-01T00:00:00Z", "finished": True, "overrides": {}, "clip": 0.05}
+    given |= {"frames": 1000 * (len(curve(1e-3, 0)) - 1)}
     given |= {"name": "run", "command": f"splagger train {env} {method}"} | changes
     rows = []
     grid = itertools.product(given["rates"], given["kl_weights"], given["temperatures"])
@@ -49,14 +50,19 @@ def describe(env, method, given):
     ppo = {"entropy": 0.1, "kl_weight": 1e-6, "clip": given["clip"]}
     aggregator = {"kind": "Max"} | ({"temperature": 0.1} if "softmax" in method else {})
     kind = {"name": method, "aggregator": aggregator}
-    arguments = {"env": env, "method": method, "frames": 40_000, "overrides": given["overrides"]}
+    arguments = {
+        "env": env,
+        "method": method,
+        "frames": given["frames"],
+        "overrides": given["overrides"],
+    }
     origin = {"command": given["command"], "commit": "abc123", "device": "1 × device"}
     return {
         "run": {"env": env, "method": kind, "ppo": ppo, "network": {"hidden": [4, 2]}} | grids,
         "provenance": origin | {"started": given["started"], "versions": {"jax": "0"}},
         "arguments": arguments | grids,
         "finished": given["finished"],
-        "frames": 40_000,
+        "frames": given["frames"],
         "seconds": 12.5,
         "frames_per_second": 3200.0,
         "stopped": {},

@@ -62,9 +62,11 @@ def test_a_diverged_agent_counts_as_untrained_from_there(tmp_path):
     assert chosen.curves[0, -1] > 15 and np.isfinite(chosen.curves).all()
 
 
-def test_a_run_in_which_every_agent_diverged_ends_where_the_last_one_did(tmp_path):
-    write_run(tmp_path, "t-ls", "rnn", stopping(learning(16), [0, 1, 2], 7))
-    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, 7)
+def test_a_run_in_which_every_agent_diverged_counts_as_untrained_to_its_end(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [0, 1, 2], 7))
+    chosen = Evidence.read(tmp_path).paper(T_LS)
+    assert chosen.curves.shape == (3, EVALUATIONS) and (chosen.curves[:, 7:] == 2.0).all()
+    assert chosen.frames.tolist() == [1000.0 * update for update in range(EVALUATIONS)]
 
 
 def test_one_seed_is_reported_as_it_is(tmp_path):
