@@ -4,6 +4,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from splagger.figures.panels import Figure, Line, Panel
 
 Drawn = Sequence[tuple[Panel, Sequence[Line]]]
@@ -15,6 +17,8 @@ PLAIN: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
 }
 
+HALF = (0, (5, 5))  # a line that would hide another leaves half of it to be seen
+LOWEST = 1e-9  # of the largest value: where a logarithmic axis ends
 WIDTHS = {2: 4.2, 3: 3.6}  # inches of a panel, by how many stand side by side
 
 
@@ -45,17 +49,33 @@ def picture(figure: Figure, drawn: Drawn, kind: str) -> bytes:
 
 
 def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
+    axes.set_yscale("log" if panel.log else "linear")
+    below: list[Line] = []
     for line in reversed(lines):  # the first, the method it is about, lies on top
-        color, dash = line.style.color, line.style.dash
-        axes.plot(line.x, line.mean, color=color, linestyle=dash, linewidth=line.width)
-        axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.18, linewidth=0)
+        hides = any(np.array_equal(line.mean, other.mean) for other in below)
+        _line(axes, line, HALF if hides else line.style.dash, panel.log)
+        below.append(line)
+    if panel.log:
+        axes.set_ylim(
+            bottom=max(axes.get_ylim()[0], LOWEST * max(float(line.mean.max()) for line in lines))
+        )
     if panel.best is not None:
         axes.axhline(panel.best, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
         place = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 8}
         axes.annotate("best known", (0, panel.best), xycoords=("axes fraction", "data"), **place)
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-    axes.set_yscale("log" if panel.log else "linear")
     axes.margins(x=0, y=0.09)
+
+
+def _line(axes, line: Line, dash, log: bool) -> None:
+    """On a logarithmic axis zeros have no place: the line breaks, and a point between two zeros is a dot."""
+    color = line.style.color
+    mean = np.where(line.mean > 0, line.mean, np.nan) if log else line.mean
+    padded = np.isnan(np.pad(mean, 1, constant_values=np.nan))
+    alone = padded[:-2] & ~padded[1:-1] & padded[2:]
+    axes.plot(line.x[alone], mean[alone], ".", color=color, markersize=7)
+    axes.plot(line.x, mean, color=color, linestyle=dash, linewidth=line.width)
+    axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.18, linewidth=0)
 
 
 def _names(canvas, first, drawn: Drawn) -> None:

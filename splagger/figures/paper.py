@@ -18,7 +18,7 @@ from splagger.tables import lookup
 BASELINES = ("splagger", "rnn", "amrl", "cnp", "pearl")
 OPERATORS = ("splagger", "rnn", "splagger-avg", "splagger-avgmax")
 OPERATORS += ("splagger-softmax", "splagger-wsoftmax")
-ANALYZED = ("rnn", "amrl", "splagger", "splagger-nornn")
+ANALYZED = ("splagger", "rnn", "amrl", "splagger-nornn")
 PREVIEWED = ("splagger", "rnn", "splagger-nornn", "amrl-nornn")
 MAX = {"splagger-nornn": "Max", "amrl-nornn": "Max-ST"}
 START = "initialization"

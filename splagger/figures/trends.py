@@ -1,8 +1,9 @@
 """Kinds of claims about analyses: what decays, grows or stays flat along a sequence, and in which order.
 
-A trend is the number of decades from the first tenth of the steps to the last, medians of each. Half a decade
-(a factor of about 3) is the edge between flat and not: the least that reads as a slope on the paper's
-logarithmic axis. Between those tenths 1/t falls by 1.3 decades, and √t rises by 0.6.
+A trend is the number of decades from the mean over the first third of the steps to the mean over the last third.
+Thirds are long enough that single steps do not decide, and far enough apart that what grows like t rises by
+0.7 decades and what falls like 1/t falls by 1.0. Half a decade (a factor of about 3) is the edge between flat and
+not: the least that reads as a slope on the paper's logarithmic axis.
 """
 
 from dataclasses import dataclass
@@ -11,16 +12,12 @@ import numpy as np
 
 from splagger.figures.evidence import Analysis, Evidence
 from splagger.figures.panels import Made
-from splagger.figures.stats import LAST, difference, estimate
+from splagger.figures.stats import LAST, Estimate, difference, estimate
 from splagger.figures.styles import style_of
 from splagger.figures.verdicts import SEEDS, UNKNOWN, Finding, Region, Verdict, conclude, decide
 
 EDGE = 0.5  # decades
 TINY = 1e-12  # of the largest value: zero has no logarithm
-
-
-def _mean(values: np.ndarray) -> np.ndarray | np.floating:
-    return values.mean(axis=-1)
 
 
 def _samples(analysis: Analysis) -> np.ndarray:
@@ -36,7 +33,7 @@ class Shape:
     made: Made
     methods: tuple[str, ...]
 
-    unit = "decades from the first tenth to the last"
+    unit = "decades from the first third to the last"
     region = Region()
     verb = ""
 
@@ -51,15 +48,15 @@ class Shape:
         samples = _samples(analysis)
         if len(samples) < SEEDS:
             return Finding(name, UNKNOWN, note=f"fewer than {SEEDS} samples")
-        effect = estimate(_mean, self.effect(analysis.steps, samples))
+        effect = self.effect(analysis.steps, samples)
         return Finding(name, decide(effect, self.region), effect, f"{len(samples)} samples")
 
-    def effect(self, steps: np.ndarray, samples: np.ndarray) -> np.ndarray:
-        tenth = max(1, int(LAST * samples.shape[1]))
-        first, last = (
-            np.median(part, axis=1) for part in (samples[:, :tenth], samples[:, -tenth:])
-        )
-        return np.log10(last / first)
+    def effect(self, steps: np.ndarray, samples: np.ndarray) -> Estimate:
+        """Of means over samples too, since a maximum's gradient is zero almost everywhere."""
+        third = max(1, samples.shape[1] // 3)
+        first, last = samples[:, :third].mean(axis=1), samples[:, -third:].mean(axis=1)
+        decades = lambda picks: np.log10(last[picks].mean(axis=-1) / first[picks].mean(axis=-1))  # noqa: E731
+        return estimate(decades, np.arange(len(samples)))
 
     def words(self) -> str:
         names = ", ".join(style_of(method).label for method in self.methods)
@@ -88,12 +85,13 @@ class LikeOneOverT(Shape):
     unit = "exponent of t"
     region, verb = Region(-1.1, -0.9), "is proportional to tᵏ with k within 0.1 of -1"
 
-    def effect(self, steps: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    def effect(self, steps: np.ndarray, samples: np.ndarray) -> Estimate:
         late = np.arange(len(steps)) >= max(1, int(LAST * len(steps)))
         time = np.log(steps[late] + 1)
         centered = time - time.mean()
         values = np.log(samples[:, late])
-        return (values * centered).sum(axis=1) / (centered**2).sum()
+        slopes = (values * centered).sum(axis=1) / (centered**2).sum()
+        return estimate(lambda drawn: drawn.mean(axis=-1), slopes)
 
 
 @dataclass(frozen=True)
