@@ -243,6 +243,30 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Write one self-contained HTML page: figures, claims with verdicts, settings, and how each run was made."""
+
+    runs: Path = Path("results")
+    """Where run folders are."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import commands
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import ROWS
+        from splagger.figures.report import report
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        missing = {row.name: row.missing(evidence) for row in ROWS}
+        tell = {name: commands(m, self.runs, self.analyses) for name, m in missing.items()}
+        self.output.write_text(report(evidence, tell))
+        print(f"{self.output}: {len(evidence.runs)} runs")
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure training speed: frames a second, compile time, peak memory."""
 
@@ -280,6 +304,7 @@ Command = (
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Figure, tyro.conf.subcommand("figure")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 

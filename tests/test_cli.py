@@ -34,6 +34,7 @@ OPTIONS = {
     "watch": ("output", "task-seed", "rate", "seed"),
     "plot": ("output",),
     "figure": ("runs", "analyses", "out"),
+    "report": ("runs", "analyses", "output"),
     "bench": ("runs", "blocks", "json"),
 }
 

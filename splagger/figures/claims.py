@@ -88,7 +88,7 @@ CLAIMS = (
     Claim(
         "rnn-over-max-planning",
         "4",
-        "On the Planning Game it is the other way round.",
+        "On the Planning Game, the RNN earns more than the permutation invariant maximum.",
         Beats(Series("planning", "rnn"), _on("planning", "splagger-nornn")),
     ),
     Claim(
@@ -289,7 +289,7 @@ CLAIMS = (
     Claim(
         "max-cannot-explore-noobs",
         "6.1",
-        "Without observations, SplAgger without an RNN does not.",
+        "Without observations, SplAgger without an RNN does not learn to explore anew after every goal.",
         Fails("planning-noobs", ("splagger-nornn",), _learned("planning-noobs")),
     ),
     Claim(
@@ -301,7 +301,7 @@ CLAIMS = (
     Claim(
         "first-gradient-persists-amrl",
         "6.2",
-        "AMRL prevents that decay.",
+        "AMRL keeps the gradient with respect to the first input from decaying.",
         Persists(FIRST, ("amrl",)),
     ),
     Claim(
@@ -319,7 +319,7 @@ CLAIMS = (
     Claim(
         "input-gradient-grows-rnn",
         "6.2",
-        "For the RNN it grows toward the last input: recent transitions are privileged.",
+        "The RNN's final gradient grows toward the last input: recent transitions are privileged.",
         Grows(INPUTS, ("rnn",)),
     ),
     Claim(
@@ -391,7 +391,7 @@ CLAIMS = (
     Claim(
         "variance-falls-trained",
         "Appendix D",
-        "After training, it does too.",
+        "After training, the variance of PEARL's latent falls rapidly to zero too.",
         Decays(TRAINED, ("pearl",)),
     ),
     Claim(

@@ -91,8 +91,8 @@ class Comparison:
         first, second = (self.measure(c) / ((scale.best - scale.guess) or 1.0) for c in curves)
         effect = estimate(difference, first, second)
         chance = float(improvement(first, second))
-        seeds = f"{len(first)} and {len(second)} seeds, {chosen[0].source}"
-        note = f"P(more) = {chance:.2f}; {seeds}"
+        seeds = " and ".join(f"{len(c.curves)} ({c.source})" for c in chosen)
+        note = f"P(more) = {chance:.2f}; seeds: {seeds}"
         return Finding(about, decide(effect, self.region), effect, note)
 
     def _names(self) -> str:
@@ -160,7 +160,7 @@ class Level:
         if chosen is None:
             return Finding(name_of(series), UNKNOWN, note=_lacking(evidence, series))
         effect = estimate(lambda ends: ends.mean(axis=-1), at_the_end(chosen.curves))
-        note = f"{len(chosen.curves)} seeds, {chosen.source}"
+        note = f"seeds: {len(chosen.curves)} ({chosen.source})"
         return Finding(name_of(series), decide(effect, self.region), effect, note)
 
     def _names(self) -> str:

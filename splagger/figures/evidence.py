@@ -9,8 +9,9 @@ import numpy as np
 from splagger.figures.members import Members, Settings, best_rate, members_of, own_settings, pool
 from splagger.recorded import RecordedRun, RunError, find_recorded
 
-FRESH, HELD_OUT, SAME = "fresh seeds", "held-out half of the seeds", "the seeds it was chosen on"
-ONE_RATE = "one rate, nothing chosen"
+# on which seeds a rate is reported: new ones, the half that it was not chosen on, those that it was
+# chosen on, or any, where there was nothing to choose
+FRESH, HELD_OUT, SAME, ONE_RATE = "fresh", "held out", "same", "one rate"
 
 
 class Series(NamedTuple):
@@ -27,7 +28,7 @@ class Series(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The curves of one rate, and on which seeds that rate was not chosen."""
+    """The curves of one rate, and which seeds they are of."""
 
     rate: float
     frames: np.ndarray  # [T]
@@ -94,7 +95,7 @@ class Evidence:
     def paper(self, series: Series) -> Chosen | None:
         """The best rate, reported on the seeds it was chosen on: what the paper does."""
         members = self.members(series)
-        return None if members is None else _at(best_rate(_sweep(members)), _sweep(members), SAME)
+        return None if members is None else _chosen_on_itself(_sweep(members))
 
     def honest(self, series: Series) -> Chosen | None:
         """The best rate, reported on seeds that it was not chosen on, wherever there are some."""
@@ -156,13 +157,15 @@ def _unbiased(members: Members) -> Chosen:
     fresh = [s for s in members.seeds(rate) if (rate, s) not in sweep.returns]
     if fresh:
         return _at(rate, members.of(fresh), FRESH)
-    if len(sweep.rates) == 1:
-        return _at(rate, sweep, ONE_RATE)
     seeds = sorted({seed for _, seed in sweep.returns})
-    if len(seeds) < 4:
-        return _at(rate, sweep, SAME)
+    if len(sweep.rates) == 1 or len(seeds) < 4:
+        return _chosen_on_itself(sweep)
     rate = best_rate(sweep.of(seeds[::2]))
     return _at(rate, sweep.of(seeds[1::2]), HELD_OUT)
+
+
+def _chosen_on_itself(members: Members) -> Chosen:
+    return _at(best_rate(members), members, SAME if len(members.rates) > 1 else ONE_RATE)
 
 
 def _at(rate: float, members: Members, source: str) -> Chosen:

@@ -168,7 +168,7 @@ def test_claims_are_judged_on_fresh_seeds(tmp_path):
     fresh = dict(rates=(1e-3,), seeds=range(10, 20), name="fresh")
     write_run(tmp_path, "t-ls", "rnn", learning(3), **fresh)
     (finding,) = Learns("t-ls", ("rnn",), 14.6).judge(Evidence.read(tmp_path)).findings
-    assert finding.outcome == FAILS and finding.note == f"10 seeds, {FRESH}"
+    assert finding.outcome == FAILS and finding.note == f"seeds: 10 ({FRESH})"
 
 
 SHAPES = {

@@ -155,7 +155,7 @@ def test_the_golden_table_is_regenerated(tmp_path):
     curve = lambda rate, seed: np.array([2.0, 6.0, 10.0]) + 2 * seed  # noqa: E731
     write_run(tmp_path, "t-ls", "rnn", curve, seeds=(0, 1))
     drawn = export.drawable(FIGURES["memory"], Evidence.read(tmp_path))
-    about = "t-ls,RNN,rnn,0.001,2,the seeds it was chosen on"
+    about = "t-ls,RNN,rnn,0.001,2,one rate"
     assert export.table(drawn).splitlines() == [
         ",".join(export.COLUMNS),
         f"{about},0,3,2,4",
