@@ -258,8 +258,11 @@ class Report:
         from splagger.figures.evidence import Evidence
         from splagger.figures.paper import ROWS
         from splagger.figures.report import report
+        from splagger.recorded import RunError
 
         evidence = Evidence.read(self.runs, analyses=self.analyses)
+        if not evidence.runs and not self.analyses.is_dir():
+            raise RunError(f"no run folder in {self.runs}; `splagger figure all` tells what to run")
         missing = {row.name: row.missing(evidence) for row in ROWS}
         tell = {name: commands(m, self.runs, self.analyses) for name, m in missing.items()}
         self.output.write_text(report(evidence, tell))

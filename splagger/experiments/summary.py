@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from splagger.figures.draw import PLAIN, picture
-from splagger.figures.evidence import SAME, Chosen
+from splagger.figures.evidence import Chosen
 from splagger.figures.members import Members, Settings, best_rate, members_of
 from splagger.figures.panels import CurvePanel, Figure, Line, learning_curve
 from splagger.figures.styles import SPARE, style_of
@@ -54,12 +54,12 @@ def plot(folders: Sequence[RecordedRun], path: str | Path) -> None:
 def _lines(folder: RecordedRun, parts: dict[Settings, Members], unit: float) -> list[Line]:
     """A line for each of the folder's settings, named by what tells them apart."""
     method = folder.read()["arguments"]["method"]
+    swept = [k for k in Settings._fields if len({getattr(s, k) for s in parts}) > 1]
     lines = []
     for settings, members in parts.items():
-        swept = [k for k in Settings._fields if len({getattr(s, k) for s in parts}) > 1]
         words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in swept]
         style = style_of(method)._replace(label=", ".join([method, *words]))
-        chosen = Chosen(*_best(members), SAME)
+        chosen = Chosen(*_best(members), folder.path.name)
         lines.append(learning_curve(style, method, chosen, unit))
     return lines
 
@@ -70,11 +70,12 @@ def _best(members: Members) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _distinct(lines: list[Line]) -> list[Line]:
-    """Lines of one method get colors of their own."""
+    """Lines of one method get colors of their own, and lines of one name the name of their folder too."""
+    labels = [line.style.label for line in lines]
     if len({line.style.color for line in lines}) == len(lines):
         return lines
-    colors = [SPARE[i % len(SPARE)] for i in range(len(lines))]
-    return [
-        line._replace(style=line.style._replace(color=color))
-        for line, color in zip(lines, colors, strict=True)
-    ]
+    styles = []
+    for i, (label, line) in enumerate(zip(labels, lines, strict=True)):
+        name = f"{label} ({line.source})" if labels.count(label) > 1 else label
+        styles.append(line.style._replace(color=SPARE[i % len(SPARE)], label=name))
+    return [line._replace(style=style) for line, style in zip(lines, styles, strict=True)]

@@ -85,10 +85,10 @@ class Evidence:
         runs = [run for run in runs if not run.record["arguments"].get("overrides")]
         asked = [(run, series.settings(own_settings(run.record))) for run in runs]
         found = [(run, run.members[s]) for run, s in asked if s in run.members]
+        found.sort(key=lambda f: f[0].record.get("provenance", {}).get("started", ""))
         found = [f for f in found if f[0].record.get("finished")] or found[-1:]
         if not found:
             return None
-        found.sort(key=lambda f: f[0].record.get("provenance", {}).get("started", ""))
         newest = found[-1][0].record["run"]
         return pool([members for run, members in found if _agree(run.record["run"], newest)])
 
@@ -158,10 +158,10 @@ def _unbiased(members: Members) -> Chosen:
     if fresh:
         return _at(rate, members.of(fresh), FRESH)
     seeds = sorted({seed for _, seed in sweep.returns})
-    if len(sweep.rates) == 1 or len(seeds) < 4:
+    shared = sweep.at([rate for rate in sweep.rates if sweep.seeds(rate) == seeds])
+    if len(shared.rates) < 2 or len(seeds) < 4:
         return _chosen_on_itself(sweep)
-    rate = best_rate(sweep.of(seeds[::2]))
-    return _at(rate, sweep.of(seeds[1::2]), HELD_OUT)
+    return _at(best_rate(shared.of(seeds[::2])), shared.of(seeds[1::2]), HELD_OUT)
 
 
 def _chosen_on_itself(members: Members) -> Chosen:

@@ -33,6 +33,10 @@ class Members(NamedTuple):
         """Those with one of `seeds`."""
         return Members(self.frames, {k: v for k, v in self.returns.items() if k[1] in seeds})
 
+    def at(self, rates: Sequence[float]) -> "Members":
+        """Those with one of `rates`."""
+        return Members(self.frames, {k: v for k, v in self.returns.items() if k[0] in rates})
+
     def curves(self, rate: float) -> np.ndarray:
         """[S, T] at one rate. An agent that stopped is worth from there what it was before training: to
         leave it out, or to keep its last good return, would hide that it failed."""
@@ -43,11 +47,13 @@ class Members(NamedTuple):
 def best_rate(members: Members) -> float:
     """The rate with the highest return, averaged over all evaluations and seeds (the paper's choice).
 
-    Rates at which some agent stopped early are chosen only if there are no others.
+    Rates at which some agent stopped early or is missing are chosen only if there are no others.
     """
+    most = max(len(members.seeds(rate)) for rate in members.rates)
 
     def merit(rate):
-        whole = all(np.isfinite(members.returns[rate, seed]).all() for seed in members.seeds(rate))
+        rows = [members.returns[rate, seed] for seed in members.seeds(rate)]
+        whole = len(rows) == most and all(np.isfinite(row).all() for row in rows)
         return whole, members.curves(rate).mean()
 
     return max(members.rates, key=merit)

@@ -54,6 +54,14 @@ def test_a_rate_at_which_an_agent_diverged_is_chosen_only_without_others(tmp_pat
     assert rate_of(write_run(tmp_path / "all", "t-ls", "rnn", everywhere, rates=RATES)) == 3e-3
 
 
+def test_a_rate_that_few_seeds_tried_is_chosen_only_without_others(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", by_rate({1e-3: 8, 3e-4: 4}), rates=(1e-3, 3e-4))
+    lucky = dict(rates=(3e-3, 3e-4), seeds=(7,), name="lucky")
+    write_run(tmp_path, "t-ls", "rnn", by_rate({3e-3: 16, 3e-4: 4, 1e-3: 0}), **lucky)
+    assert Evidence.read(tmp_path).paper(T_LS).rate == 3e-4
+    assert Evidence.read(tmp_path).honest(T_LS).curves.shape == (4, EVALUATIONS)
+
+
 def test_a_diverged_agent_counts_as_untrained_from_there(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [2], 7))
     chosen = Evidence.read(tmp_path).paper(T_LS)

@@ -198,3 +198,13 @@ def test_the_command_writes_the_page(folder, tmp_path, capsys):
     page = Page(path.read_text())
     assert len(page.all("img")) == 5
     assert any(re.search(r"splagger train mc-ls splagger .* --out", t) for t in page.texts)
+
+
+def test_a_report_of_nothing_is_refused(tmp_path, capsys):
+    nowhere = str(tmp_path / "nowhere")
+    with pytest.raises(SystemExit) as end:
+        main(
+            ["report", "--runs", nowhere, "--analyses", nowhere, "-o", str(tmp_path / "page.html")]
+        )
+    assert end.value.code == 2 and not (tmp_path / "page.html").exists()
+    assert f"no run folder in {nowhere}" in capsys.readouterr().err
