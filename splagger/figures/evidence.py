@@ -81,16 +81,23 @@ class Evidence:
         return self._members[series]
 
     def _gather(self, series: Series) -> Members | None:
+        found = self._parts(series)
+        return pool([members for _, members in found]) if found else None
+
+    def _parts(self, series: Series) -> list[tuple[Recorded, Members]]:
+        """The runs that count for `series`, oldest first, with the part of their members that it asks for."""
         runs = [run for run in self.runs if run.name == series[:2]]
         runs = [run for run in runs if not run.record["arguments"].get("overrides")]
         asked = [(run, series.settings(own_settings(run.record))) for run in runs]
         found = [(run, run.members[s]) for run, s in asked if s in run.members]
         found.sort(key=lambda f: f[0].record.get("provenance", {}).get("started", ""))
         found = [f for f in found if f[0].record.get("finished")] or found[-1:]
-        if not found:
-            return None
-        newest = found[-1][0].record["run"]
-        return pool([members for run, members in found if _agree(run.record["run"], newest)])
+        return [f for f in found if _agree(f[0].record["run"], found[-1][0].record["run"])]
+
+    def counts(self, run: Recorded) -> bool:
+        """Whether the run is part of any series; another's place may have been taken by newer ones."""
+        asked = [Series(*run.name, s.kl_weight, s.temperature) for s in run.members]
+        return any(run is other for series in asked for other, _ in self._parts(series))
 
     def paper(self, series: Series) -> Chosen | None:
         """The best rate, reported on the seeds it was chosen on: what the paper does."""

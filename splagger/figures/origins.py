@@ -10,10 +10,10 @@ HEAD = ("run", "command", "commit", "device", "wall time", "frames/s", "state")
 
 def runs(evidence: Evidence) -> Markup:
     """A row for each run folder."""
-    return table("Recorded runs", HEAD, [_run(run) for run in evidence.runs])
+    return table("Recorded runs", HEAD, [_run(run, evidence.counts(run)) for run in evidence.runs])
 
 
-def _run(run: Recorded) -> tuple[str, ...]:
+def _run(run: Recorded, counts: bool) -> tuple[str, ...]:
     record, origin = run.record, run.record.get("provenance", {})
     speed = record.get("frames_per_second")
     return (
@@ -23,7 +23,7 @@ def _run(run: Recorded) -> tuple[str, ...]:
         str(origin.get("device", "unknown")),
         _time(record.get("seconds")),
         f"{speed:,.0f}" if isinstance(speed, int | float) else "unknown",
-        _state(record),
+        _state(record) + ("" if counts else ", not shown above: other settings, or unfinished"),
     )
 
 

@@ -1,7 +1,7 @@
 """How a method looks in every figure: one label, one color, one kind of line.
 
-Colors are Okabe and Ito's and, where those do not suffice, Paul Tol's muted ones: both stay apart for
-color-blind readers. A dashed line has no recurrent network.
+Colors are Okabe and Ito's and, where those do not suffice, Paul Tol's muted ones, chosen so that the lines of a
+panel stay apart for color-blind readers too. A dashed line has no recurrent network.
 """
 
 from typing import NamedTuple
@@ -23,19 +23,19 @@ STYLES = {
     "pearl": Style("PEARL", "#CC79A7", DASHED),
     "pearl-gru": Style("PEARL-GRU", "#CC79A7"),
     "pearl-vari": Style("PEARL-vari", "#882255", DASHED),
-    "splagger-nosplit": Style("SplAgger-noSplit", "#332288"),
+    "splagger-nosplit": Style("SplAgger-noSplit", "#882255"),
     "splagger-nornn": Style("SplAgger-noRNN", "#56B4E9", DASHED),
     "amrl-nornn": Style("AMRL-noRNN", "#117733", DASHED),
-    "splagger-avg": Style("SplAgger-avg", "#999933"),
+    "splagger-avg": Style("SplAgger-avg", "#C9A800"),
     "splagger-avgmax": Style("SplAgger-avgmax", "#44AA99"),
-    "splagger-softmax": Style("SplAgger-softmax", "#AA4499"),
-    "splagger-wsoftmax": Style("SplAgger-wsoftmax", "#666666"),
-    "splagger-wavg": Style("SplAgger-wavg", "#882255"),
-    "softmax-nornn": Style("softmax", "#AA4499", DASHED),
-    "wsoftmax-nornn": Style("wsoftmax", "#666666", DASHED),
+    "splagger-softmax": Style("SplAgger-softmax", "#CC6677"),
+    "splagger-wsoftmax": Style("SplAgger-wsoftmax", "#000000"),
+    "splagger-wavg": Style("SplAgger-wavg", "#332288"),
+    "softmax-nornn": Style("softmax", "#CC6677", DASHED),
+    "wsoftmax-nornn": Style("wsoftmax", "#000000", DASHED),
     "lstm": Style("LSTM", "#BBBBBB"),
-    "lstm-invinit": Style("LSTM, invariant initialization", "#000000"),
-    "transformer": Style("Transformer", "#000000", DASHED),
+    "lstm-invinit": Style("LSTM, invariant initialization", "#666666"),
+    "transformer": Style("Transformer", "#666666", DASHED),
 }
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255")
 

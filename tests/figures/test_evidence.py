@@ -161,8 +161,9 @@ def test_an_unfinished_run_counts_only_where_there_is_no_finished_one(tmp_path):
 def test_runs_with_other_settings_are_other_experiments(tmp_path, change):
     write_run(tmp_path, "t-ls", "rnn", learning(9), started="2026-02")
     write_run(tmp_path, "t-ls", "rnn", learning(16), seeds=(7,), name="other", **change)
-    chosen = Evidence.read(tmp_path).paper(T_LS)
-    assert len(chosen.curves) == 3 and chosen.curves.max() < 9.5
+    found = Evidence.read(tmp_path)
+    assert len(found.paper(T_LS).curves) == 3 and found.paper(T_LS).curves.max() < 9.5
+    assert {run.path.name: found.counts(run) for run in found.runs} == {"run": True, "other": False}
 
 
 def test_a_run_of_a_version_with_one_more_setting_is_the_same_experiment(tmp_path):

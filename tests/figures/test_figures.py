@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import itertools
 import os
 import subprocess
 import sys
@@ -77,8 +78,39 @@ def test_every_series_can_be_run_and_has_a_style_of_its_own():
             assert series.method in STYLES and style.label
         looks = [(style.color, style.dash) for _, style in panel.entries]
         assert len(set(looks)) == len(looks), panel
-    looks = [style[1:] for name, style in STYLES.items() if name != "transformer"]
-    assert len(set(looks)) == len(looks)
+    assert len({style[1:] for style in STYLES.values()}) == len(STYLES)
+
+
+# linear RGB as seen with no red, green or blue cones (Machado, Oliveira and Fernandes, 2009)
+SIGHTS = {
+    "normal": np.eye(3),
+    "protan": [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.052]],
+    "deutan": [[0.3673, 0.8606, -0.228], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]],
+    "tritan": [[1.2555, -0.0767, -0.1788], [-0.0784, 0.9308, 0.1476], [0.0047, 0.6914, 0.3039]],
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def lab(color, sight):
+    """CIE L*a*b* of a color as somebody sees it."""
+    levels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+    x, y, z = TO_XYZ @ np.clip(np.array(sight) @ linear, 0, 1) / [0.9505, 1, 1.089]
+    x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x, y, z))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_lines_of_a_panel_stay_apart_for_color_blind_readers(sight):
+    """Lines of one kind differ by several times what can just be noticed (2.3), and all from the paper's white."""
+    for panel in CURVES:
+        styles = [style for _, style in panel.entries]
+        for one, other in itertools.combinations(styles, 2):
+            distance = np.linalg.norm(
+                lab(one.color, SIGHTS[sight]) - lab(other.color, SIGHTS[sight])
+            )
+            assert distance > 13 or one.dash != other.dash, (panel.name, one.label, other.label)
+        assert all(lab(style.color, SIGHTS[sight])[0] < 86 for style in styles)
 
 
 def test_a_method_looks_the_same_in_every_figure():
