@@ -1,5 +1,6 @@
 """All that was recorded, asked by name: the curves of a method on an environment, the values of an analysis."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +124,11 @@ class Evidence:
             self._tables[path] = _analyses(path)
         return self._tables[path].get(method)
 
+    def analyses_made(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """(name, moment) → what analysis.json says, of every analysis there is."""
+        paths = sorted(self.analyses.glob("*/*/analysis.json")) if self.analyses else []
+        return {(path.parts[-3], path.parts[-2]): _described(path) for path in paths}
+
 
 def _analyses(path: Path) -> dict[str, Analysis]:
     """Method → values, of one values.csv."""
@@ -135,6 +141,14 @@ def _analyses(path: Path) -> dict[str, Analysis]:
         return {str(method): _values(part) for method, part in table.groupby("method")}
     except (ValueError, KeyError) as error:
         raise RunError(f"{path} is damaged ({error}); make that analysis again") from None
+
+
+def _described(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} is damaged ({error}); make that analysis again") from None
+    return found if isinstance(found, dict) else {}
 
 
 def _values(table: Any) -> Analysis:

@@ -6,10 +6,28 @@ from splagger.figures.evidence import Evidence, Recorded
 from splagger.figures.html import Markup, code, details, join, table, tag
 
 HEAD = ("run", "command", "commit", "device", "wall time", "frames/s", "state")
+ANALYSIS = ("analysis", "command", "commit", "device", "options")
 
 
 def runs(evidence: Evidence) -> Markup:
-    """A row for each run folder."""
+    """A row for each run folder, and one for each analysis."""
+    made = [_analysis(*item) for item in evidence.analyses_made().items()]
+    analyses = table("Analyses", ANALYSIS, made) if made else join()
+    return join(_runs(evidence), analyses)
+
+
+def _analysis(name: tuple[str, str], record: dict[str, Any]) -> tuple[str, ...]:
+    origin = record.get("provenance") or {}
+    return (
+        " · ".join(name),
+        code(str(origin.get("command", "unknown"))),
+        code(str(origin.get("commit", "unknown"))),
+        str(origin.get("device", "unknown")),
+        _words(record.get("options") or {}),
+    )
+
+
+def _runs(evidence: Evidence) -> Markup:
     return table("Recorded runs", HEAD, [_run(run, evidence.counts(run)) for run in evidence.runs])
 
 

@@ -81,5 +81,7 @@ def write_analysis(root, name, when, curves, seeds=3, dimensions=1, steps=100):
                 factor = 1 + 0.05 * seed + 0.1 * dimension
                 for step in range(steps):
                     writer.writerow((method, seed, step, dimension, factor * curve(step)))
-    (folder / "analysis.json").write_text("{}")
+    origin = {"command": f"splagger analyse {name}", "commit": "def456", "device": "1 × device"}
+    record = {"provenance": origin, "options": {"length": steps, "independent": False}}
+    (folder / "analysis.json").write_text(json.dumps(record))
     return folder

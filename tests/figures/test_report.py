@@ -13,6 +13,7 @@ from splagger.figures.html import Markup, tag
 from splagger.figures.paper import FIGURES
 from splagger.figures.report import report
 from splagger.figures.returns import across, names, returns
+from splagger.recorded import RunError
 from tests.figures.synthetic import learning, write_analysis, write_run
 
 EVIL = "</td><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"&"
@@ -137,6 +138,20 @@ def test_every_run_tells_how_it_was_made(page, evidence):
         assert run.record["provenance"]["command"] in page.texts
     for text in ("abc123", "1 × device", "12.5 s", "3,200", "finished", "ppo.clip"):
         assert text in page.texts
+
+
+def test_every_analysis_tells_how_it_was_made(page, tmp_path):
+    for text in ("gradient-inputs · initialization", "splagger analyse gradient-inputs", "def456"):
+        assert text in page.texts
+    assert "length 100, independent False" in page.texts
+    write_analysis(tmp_path, "permutation", EVIL.replace("/", ""), {"rnn": lambda step: 1.0})
+    for content in ('{"options": {"x": "<script>"}}', "[]"):
+        (path,) = tmp_path.glob("*/*/analysis.json")
+        path.write_text(content)
+        assert Page(report(Evidence.read(analyses=tmp_path), {})).all("script") == []
+    path.write_text("{")
+    with pytest.raises(RunError, match=r"analysis\.json is damaged .* make that analysis again"):
+        report(Evidence.read(analyses=tmp_path), {})
 
 
 def test_tables_name_their_cells_for_narrow_screens_and_can_be_reached_by_keyboard(page):
