@@ -216,6 +216,60 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """Draw the paper's figures from run folders, and tell the commands that make what is missing."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    runs: Path = Path("results")
+    """Where run folders are."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are."""
+    out: Path = Path("figures")
+    """Where NAME.png, NAME.pdf and NAME.csv go."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import commands
+        from splagger.figures import export
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import select
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        for figure in select(self.name):
+            paths = export.save(figure, evidence, self.out)
+            print(f"{figure.name}: {' '.join(map(str, paths)) or 'nothing to draw'}")
+            for command in commands(figure.missing(evidence), self.runs, self.analyses):
+                print(f"  missing, made by: {command}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one self-contained HTML page: figures, claims with verdicts, settings, and how each run was made."""
+
+    runs: Path = Path("results")
+    """Where run folders are."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import commands
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import ROWS
+        from splagger.figures.report import report
+        from splagger.recorded import RunError
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        if not evidence.runs and not self.analyses.is_dir():
+            raise RunError(f"no run folder in {self.runs}; `splagger figure all` tells what to run")
+        missing = {row.name: row.missing(evidence) for row in ROWS}
+        tell = {name: commands(m, self.runs, self.analyses) for name, m in missing.items()}
+        self.output.write_text(report(evidence, tell))
+        print(f"{self.output}: {len(evidence.runs)} runs")
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure training speed: frames a second, compile time, peak memory."""
 
@@ -252,6 +306,8 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Figure, tyro.conf.subcommand("figure")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 

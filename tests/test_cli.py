@@ -33,6 +33,8 @@ OPTIONS = {
     "evaluate": ("tasks", "rate", "seed"),
     "watch": ("output", "task-seed", "rate", "seed"),
     "plot": ("output",),
+    "figure": ("runs", "analyses", "out"),
+    "report": ("runs", "analyses", "output"),
     "bench": ("runs", "blocks", "json"),
 }
 
