@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from splagger.analysis.options import Options
+
 Positional = tyro.conf.Positional
 
 
@@ -216,6 +218,29 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Analyse:
+    """Look into memories, fresh or trained: gradients, permutations, beliefs, and what is remembered."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, or all."""
+    run: tuple[Path, ...] = ()
+    """Run folders whose agents to analyze; fresh agents if none are given."""
+    out: Path = Path("results/analysis")
+    """Where the numbers go: NAME/initialization or NAME/ENV below it."""
+    options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
+
+    def __call__(self) -> None:
+        from splagger.analysis import analyze
+        from splagger.figures.memory import draw_memory
+
+        for folder in analyze(self.name, self.run, self.out, self.options):
+            print(folder / "values.csv")
+            if folder.parent.name == "memory":
+                for picture in draw_memory(folder):
+                    print(picture)
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure training speed: frames a second, compile time, peak memory."""
 
@@ -252,6 +277,8 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyse")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyze")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 

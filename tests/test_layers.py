@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "interop": AGENT | {"envs", "ppo", "registry"},
     "figures": AGENT | {"envs", "ppo", "registry"},
     "experiments": AGENT | {"envs", "ppo", "registry", "figures"},
+    "analysis": AGENT | {"envs", "ppo", "registry", "experiments"},
 }
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
 

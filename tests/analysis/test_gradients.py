@@ -1,0 +1,155 @@
+"""Gradients against closed forms, finite differences and plain jax."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from splagger.aggregators import Max, Mean, StraightThrough, Sum
+from splagger.analysis import Options
+from splagger.analysis.gradients import (
+    gradient_first,
+    gradient_inputs,
+    gradient_parameters,
+    outputs_of,
+)
+from tests.analysis.memories import OUTPUTS, STEPS, given, linear_memory, small_memory, some_noise
+from tests.close import assert_close
+
+KEY, SUMMED, JACOBIAN = jr.key(0), Options(), Options(jacobian=True)
+SIZES = {
+    SUMMED: lambda matrix: np.linalg.norm(matrix.sum(axis=0)),
+    JACOBIAN: np.linalg.norm,
+}
+MEASURES = gradient_first, gradient_parameters, gradient_inputs
+FIRST, PARAMETERS, INPUTS = range(3)
+both = pytest.mark.parametrize("options", SIZES, ids=["summed", "jacobian"])
+KINDS = {
+    "splagger": {},
+    "rnn": {"skip": 1.0},
+    "amrl": {"aggregator": StraightThrough(Max())},
+    "nornn": {"encoder": "pointwise", "skip": 0.0},
+}
+
+
+@jax.jit
+def measured(memory, inputs):
+    """All three with both options, [2, 3, T]: one program for all tests of a kind of memory."""
+    each = [[measure(memory, inputs, KEY, options) for measure in MEASURES] for options in SIZES]
+    return jnp.array(each)[..., 0]
+
+
+def sizes(memory, options=SUMMED, inputs=None):
+    """(by the first input, by the parameters, of the last output by each input)."""
+    found = measured(memory, some_noise(memory) if inputs is None else inputs)
+    return np.asarray(found[list(SIZES).index(options)])
+
+
+def through(memory, options):
+    """The size of P W: of an output's derivative by an input that reaches it whole."""
+    return SIZES[options](np.asarray(memory.projection.weight @ memory.encoder.linear.weight))
+
+
+@both
+def test_a_mean_forgets_the_first_input_as_one_over_t(options):
+    memory = linear_memory(Mean())
+    expected = through(memory, options) / np.arange(1, STEPS + 1)
+    assert_close(sizes(memory, options)[FIRST], expected)
+
+
+@both
+def test_a_sum_and_a_straight_through_gradient_forget_nothing(options):
+    for aggregator in (Sum(), StraightThrough(Max())):
+        memory = linear_memory(aggregator)
+        expected = np.full(STEPS, through(memory, options))
+        assert_close(sizes(memory, options)[FIRST], expected)
+        assert_close(sizes(memory, options)[INPUTS], expected)
+
+
+@both
+def test_a_mean_treats_all_inputs_alike(options):
+    memory = linear_memory(Mean())
+    expected = np.full(STEPS, through(memory, options) / STEPS)
+    assert_close(sizes(memory, options)[INPUTS], expected)
+
+
+@both
+def test_the_gradient_of_a_maximum_flows_to_the_step_that_holds_it(options):
+    memory = linear_memory(Max(floor=-100.0))
+    inputs = some_noise(memory)
+    es = np.asarray(jax.vmap(memory.encoder.linear)(inputs.xs))
+    holder = es.argmax(axis=0)
+    assert 1 < len(set(holder)) < STEPS
+    weight, projection = memory.encoder.linear.weight, memory.projection.weight
+    expected = [
+        SIZES[options](projection @ (weight * (holder == s)[:, None])) for s in range(STEPS)
+    ]
+    assert_close(sizes(memory, options)[INPUTS], np.array(expected))
+    assert [bool(v) for v in sizes(memory, options)[INPUTS]] == [s in holder for s in range(STEPS)]
+
+
+def test_what_stays_under_the_floor_gets_no_gradient():
+    by_first, _, by_inputs = sizes(linear_memory(Max(floor=100.0)))
+    assert not by_first.any() and not by_inputs.any()
+
+
+@pytest.mark.parametrize(
+    "aggregator", [StraightThrough(Max()), Max(floor=-100.0)], ids=["st", "max"]
+)
+def test_the_straight_through_gradient_of_the_parameters_explodes(aggregator):
+    """With equal inputs W's gradient after t steps is that of one, t times if straight through; P's stays."""
+    memory = linear_memory(aggregator)
+    inputs = given(jnp.full((STEPS, memory.encoder.input_size), 2.0))
+    first = jax.jit(jax.grad(lambda memory: outputs_of(memory, inputs.xs)[0].sum()))(memory)
+    encoder, whole = (
+        sum(float(jnp.sum(g**2)) for g in jax.tree.leaves(part)) for part in (first.encoder, first)
+    )
+    times = np.arange(1, STEPS + 1) if isinstance(aggregator, StraightThrough) else np.ones(STEPS)
+    expected = np.sqrt(whole - encoder + encoder * times**2)
+    assert_close(sizes(memory, inputs=inputs)[PARAMETERS], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_are_those_of_the_naive_jacobian(kind):
+    """Both options: the whole of it, and the sum over its outputs."""
+    memory = small_memory(**KINDS[kind])
+    xs = some_noise(memory).xs
+    by_memory, by_xs = jax.jit(jax.jacrev(outputs_of, argnums=(0, 1)))(memory, xs)
+    leaves = [np.asarray(leaf).reshape(STEPS, OUTPUTS, -1) for leaf in jax.tree.leaves(by_memory)]
+    theta = np.concatenate(leaves, axis=2)
+    by_xs = np.asarray(by_xs)  # [T, out, T, X]
+    for options, size in SIZES.items():
+        first = [size(by_xs[t, :, 0]) for t in range(STEPS)]
+        parameters = [size(theta[t]) for t in range(STEPS)]
+        last = [size(by_xs[-1, :, t]) for t in range(STEPS)]
+        assert_close(sizes(memory, options), np.array([first, parameters, last]))
+
+
+@pytest.mark.parametrize("kind", ["splagger", "nornn"])  # AMRL's gradient is no derivative
+def test_sizes_are_those_of_finite_differences(kind):
+    memory = small_memory(**KINDS[kind])
+    xs = some_noise(memory).xs
+    flat, rebuild = ravel_pytree((memory, xs))
+    moves = 1e-3 * jnp.eye(flat.size)
+    summed = jax.jit(jax.vmap(lambda move: outputs_of(*rebuild(flat + move)).sum(axis=1)))
+    derivative = np.asarray(summed(moves) - summed(-moves)) / 2e-3  # [number, T]
+    by_memory, by_xs = np.split(derivative, [flat.size - xs.size])
+    by_xs = np.linalg.norm(by_xs.reshape(STEPS, -1, STEPS), axis=1)  # [input, output]
+    expected = np.array([by_xs[0], np.linalg.norm(by_memory, axis=0), by_xs[:, -1]])
+    assert_close(sizes(memory), expected, rtol=5e-3, atol=2e-3)
+
+
+def test_the_last_output_is_the_last_that_counts():
+    memory = small_memory()
+    xs = some_noise(memory).xs
+    found = sizes(memory, inputs=given(xs, last=3))[INPUTS]
+    assert_close(found[:4], sizes(memory, inputs=given(xs[:4]))[INPUTS])
+    assert not found[4:].any()
+
+
+def test_one_step_is_enough():
+    memory = linear_memory(Mean())
+    by_first, _, by_inputs = sizes(memory, inputs=some_noise(memory, steps=1))
+    assert by_first.shape == (1,) and by_first == by_inputs > 0
