@@ -1,5 +1,6 @@
 """One analysis of all agents of a subject, in one compiled program."""
 
+import functools as ft
 from typing import Any
 
 import jax
@@ -21,20 +22,20 @@ def measure(
     analysis: Analysis, subject: Subject, options: Options
 ) -> tuple[list[Value], list[dict[str, Any]]]:
     """(the numbers of every agent, what is to be known of each agent's inputs)."""
-
-    def one(agent, normalizers, key):
-        return _measure_agent(analysis, subject.env, options, (agent, normalizers), key)
-
     keys = jnp.stack([keys_of(seed)[1] for seed in subject.seeds])
-    values, inputs = jax.device_get(
-        jax.jit(jax.vmap(one))(subject.agents, subject.normalizers, keys)
-    )
+    who = subject.agents, subject.normalizers
+    values, inputs = jax.device_get(_measure_all(analysis, subject.env, options, who, keys))
     lines, notes = [], []
     for index, seed in enumerate(subject.seeds):
         lines += rows_of(subject.method, seed, values[index], analysis.first_step)
         first = jax.tree.map(lambda leaf, i=index: leaf[i, 0], inputs)
         notes.append({"method": subject.method, "seed": seed, **_marks(first)})
     return lines, notes
+
+
+@ft.partial(jax.jit, static_argnums=(0, 1, 2))
+def _measure_all(analysis, env, options, who, keys):
+    return jax.vmap(ft.partial(_measure_agent, analysis, env, options))(who, keys)
 
 
 def _measure_agent(

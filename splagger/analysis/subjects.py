@@ -1,5 +1,6 @@
 """Whom to analyze: fresh agents of a method, or the trained ones of a run."""
 
+import functools as ft
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -34,11 +35,16 @@ def fresh(method: Method, row: EnvRow, seeds: Sequence[int]) -> Subject:
     """Agents as they are before training, with the sizes that the environment's row gives them."""
     env = row.meta
     interface = Interface(env.obs_size, env.space, env.horizon)
-    create = jax.jit(jax.vmap(lambda key: build(key, method, interface, row.network)))
-    agents = create(jnp.stack([keys_of(seed)[0] for seed in seeds]))
+    keys = jnp.stack([keys_of(seed)[0] for seed in seeds])
+    agents = _build_all(method, interface, row.network, keys)
     normalizers = jax.vmap(Agent.normalizers)(agents)
     origin = f"fresh, with the sizes of {row.name}"
     return Subject(method.name, INITIALIZATION, origin, env, tuple(seeds), agents, normalizers)
+
+
+@ft.partial(jax.jit, static_argnums=(0, 1, 2))
+def _build_all(method, interface, network, keys):
+    return jax.vmap(lambda key: build(key, method, interface, network))(keys)
 
 
 def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:

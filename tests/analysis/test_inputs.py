@@ -49,11 +49,6 @@ def test_a_signal_in_the_first_cell_is_seen_from_the_episode_before():
     assert np.flatnonzero(inputs.signal).tolist() == [0, 3, 4]
 
 
-def test_no_signal_no_mark():
-    env = MetaEnv(TMaze(length=4, signals=()), episodes=2)
-    assert not lived(env, agent_of(env)).signal.any()
-
-
 def test_the_pictures_of_mc_ls_that_are_signals():
     env = MineMaze(rooms=1)
     for task in (True, False):
@@ -78,19 +73,13 @@ def test_what_comes_after_the_task_does_not_count():
     assert len(inputs.xs) == 16 and inputs.last == 7
 
 
-def test_a_meta_episode_can_be_cut():
-    env = MetaEnv(TMaze(length=4), episodes=2)
-    agent = agent_of(env)
-    whole, cut = lived(env, agent), lived(env, agent, length=3)
-    assert cut.last == 2 and len(cut.xs) == 3 and len(whole.xs) == 8
-
-
 def test_inputs_are_what_the_agent_remembered():
     """Feeding them to the memory gives the memory of an agent that lived through the same task step by step."""
     env = MetaEnv(TMaze(length=3), episodes=2)
     agent = agent_of(env)
     length = env.horizon - 1  # one more would empty the memory
     inputs = lived(env, agent, length)
+    assert inputs.last == length - 1 and len(inputs.xs) == length
     resets = jnp.zeros(length, bool)
     fed, _ = agent.memory.unroll_embedded(agent.start(), jnp.asarray(inputs.xs), resets)
     start_key, run_key = jr.split(jr.key(0))
