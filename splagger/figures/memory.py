@@ -25,19 +25,21 @@ class History(NamedTuple):
     signal_steps: list[int]
 
 
-def read_histories(folder: str | Path) -> list[History]:
-    """All agents of an analysis "memory", from its values.csv and analysis.json."""
+def read_histories(folder: str | Path) -> tuple[list[History], str]:
+    """(all agents of an analysis "memory", where they lived), from its values.csv and analysis.json."""
     with open(Path(folder) / "values.csv", newline="") as handle:
         lines = list(csv.DictReader(handle))
-    notes = json.loads((Path(folder) / "analysis.json").read_text())["inputs"]
+    description = json.loads((Path(folder) / "analysis.json").read_text())
     histories = []
-    for note in notes:
+    for note in description["inputs"]:
         who = note["method"], str(note["seed"])
         mine = [line for line in lines if (line["method"], line["seed"]) == who]
         neuron, step = (np.array([int(r[k]) for r in mine]) for k in ("dimension", "step"))
         marks = note["steps"], note["episode_ends"], note["signal_steps"]
         histories.append(History(note["method"], note["seed"], neuron, step, *marks))
-    return histories
+    fresh = description["when"] == "initialization"
+    where = f"{description['options']['env']}, untrained" if fresh else description["when"]
+    return histories, where
 
 
 def held_since(history: History) -> np.ndarray:
@@ -55,11 +57,10 @@ def held_since(history: History) -> np.ndarray:
 
 def draw_memory(folder: str | Path, seed: int | None = None) -> list[Path]:
     """Draws memory-METHOD.png beside the files, for each method its first seed or the given one."""
-    histories = read_histories(folder)
+    histories, where = read_histories(folder)
     chosen = {h.method: h for h in reversed(histories) if seed in (None, h.seed)}
     if not chosen:
         raise ValueError(f"{folder} has no seed {seed}; there are {[h.seed for h in histories]}")
-    where = Path(folder).name
     paths = []
     for method, history in sorted(chosen.items()):
         paths.append(Path(folder) / f"memory-{method}.png")
@@ -69,19 +70,20 @@ def draw_memory(folder: str | Path, seed: int | None = None) -> list[Path]:
 
 def draw_history(history: History, path: str | Path, title: str = "") -> None:
     """Below, every neuron over the meta-episode, colored by what set its value; above, how many hold a value
-    of each step at the end."""
+    of each step when the last action is chosen, which is before its transition is seen."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     since = held_since(history)
-    since = since[np.lexsort((*since.T[:-1], since[:, -1]))]  # by the step that set the last value
+    decisive = max(history.length - 2, 0)
+    since = since[np.argsort(since[:, decisive], kind="stable")]
     with plt.rc_context(STYLE | {"axes.grid": False}):
         figure, (above, below) = plt.subplots(
             2, 1, sharex=True, figsize=(7.2, 4.8), height_ratios=(1, 2.2), layout="constrained"
         )
-        _draw_counts(above, history, since[:, -1])
+        _draw_counts(above, history, since[:, decisive])
         _draw_neurons(below, history, since)
         _mark(above, below, history)
         figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=11)
@@ -89,24 +91,24 @@ def draw_history(history: History, path: str | Path, title: str = "") -> None:
         plt.close(figure)
 
 
-def _draw_counts(axes, history: History, last: np.ndarray) -> None:
+def _draw_counts(axes, history: History, held: np.ndarray) -> None:
     """Bars at least a few pixels wide, those of signal steps in front."""
     steps = np.arange(history.length)
-    counts = np.bincount(last[last >= 0], minlength=history.length)
+    counts = np.bincount(held[held >= 0], minlength=history.length)
     signal = np.isin(steps, history.signal_steps)
     width = max(0.8, history.length / 200)
     for mine, kind in ((~signal, OTHER), (signal, SIGNAL)):
         axes.bar(steps[mine], counts[mine], width, color=COLORS[kind], zorder=2 + kind)
     axes.set(ylabel="neurons that hold\na value of this step")
     axes.yaxis.get_major_locator().set_params(integer=True)
-    told = f"{counts[~signal].sum()} one of another step, {np.sum(last < 0)} none"
+    told = f"{counts[~signal].sum()} one of another step, {np.sum(held < 0)} none"
     if history.signal_steps:
         share = len(history.signal_steps) / history.length
         told = (
             f"{counts[signal].sum()} hold a value of a signal step ({share:.0%} of steps), {told}"
         )
-    told = f"At the end, of {len(last)} neurons {told}"
-    axes.set_title(told, fontsize=8.5, weight="normal", pad=17)
+    told = f"At the last action, of {len(held)} neurons {told}"
+    axes.set_title(told, fontsize=8.2, weight="normal", pad=17)
 
 
 def _draw_neurons(axes, history: History, since: np.ndarray) -> None:

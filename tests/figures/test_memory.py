@@ -19,15 +19,17 @@ def folder(tmp_path):
     for method, seed in (("splagger", 3), ("splagger", 4), ("amrl", 3)):
         lines += [f"{method},{seed},{step},{neuron},0.5" for step, neuron in EVENTS]
     (tmp_path / "values.csv").write_text("\n".join(lines) + "\n")
+    about = {"when": "initialization", "options": {"env": "t-ls"}}
     note = {"steps": 6, "episode_ends": [2, 5], "signal_steps": [1]}
     who = [("splagger", 3), ("splagger", 4), ("amrl", 3)]
     notes = [{"method": method, "seed": seed, **note} for method, seed in who]
-    (tmp_path / "analysis.json").write_text(json.dumps({"inputs": notes}))
+    (tmp_path / "analysis.json").write_text(json.dumps(about | {"inputs": notes}))
     return tmp_path
 
 
 def test_what_is_held_is_the_last_event(folder):
-    histories = read_histories(folder)
+    histories, where = read_histories(folder)
+    assert where == "t-ls, untrained"
     assert [(h.method, h.seed) for h in histories] == [
         ("splagger", 3),
         ("splagger", 4),
