@@ -101,14 +101,14 @@ def _draw_counts(axes, history: History, held: np.ndarray) -> None:
         axes.bar(steps[mine], counts[mine], width, color=COLORS[kind], zorder=2 + kind)
     axes.set(ylabel="neurons that hold\na value of this step")
     axes.yaxis.get_major_locator().set_params(integer=True)
-    told = f"{counts[~signal].sum()} one of another step, {np.sum(held < 0)} none"
+    told = f"{counts[~signal].sum()} of another step, {np.sum(held < 0)} none"
     if history.signal_steps:
         share = len(history.signal_steps) / history.length
         told = (
             f"{counts[signal].sum()} hold a value of a signal step ({share:.0%} of steps), {told}"
         )
-    told = f"At the last action, of {len(held)} neurons {told}"
-    axes.set_title(told, fontsize=8.2, weight="normal", pad=17)
+    told = f"{len(held)} neurons at the last action: {told}"
+    axes.set_title(told, fontsize=8.5, weight="normal", pad=17)
 
 
 def _draw_neurons(axes, history: History, since: np.ndarray) -> None:
