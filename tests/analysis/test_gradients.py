@@ -25,7 +25,6 @@ SIZES = {
     JACOBIAN: np.linalg.norm,
 }
 MEASURES = gradient_first, gradient_parameters, gradient_inputs
-FIRST, PARAMETERS, INPUTS = range(3)
 both = pytest.mark.parametrize("options", SIZES, ids=["summed", "jacobian"])
 KINDS = {
     "splagger": {},
@@ -33,17 +32,15 @@ KINDS = {
 }
 
 
-@jax.jit
-def measured(memory, inputs):
-    """All three with both options, [2, 3, T]: one program for all tests of a kind of memory."""
-    each = [[measure(memory, inputs, KEY, options) for measure in MEASURES] for options in SIZES]
-    return jnp.array(each)[..., 0]
+compiled = jax.jit(
+    lambda measure, memory, inputs, options: measure(memory, inputs, KEY, options)[:, 0],
+    static_argnums=(0, 3),
+)
 
 
-def sizes(memory, options=SUMMED, inputs=None):
-    """(by the first input, by the parameters, of the last output by each input)."""
-    found = measured(memory, some_noise(memory) if inputs is None else inputs)
-    return np.asarray(found[list(SIZES).index(options)])
+def series(measure, memory, options=SUMMED, inputs=None):
+    inputs = some_noise(memory) if inputs is None else inputs
+    return np.asarray(compiled(measure, memory, inputs, options))
 
 
 def through(memory, options):
@@ -55,27 +52,25 @@ def through(memory, options):
 def test_a_mean_forgets_the_first_input_as_one_over_t(options):
     memory = linear_memory(Mean())
     expected = through(memory, options) / np.arange(1, STEPS + 1)
-    assert_close(sizes(memory, options)[FIRST], expected)
+    assert_close(series(gradient_first, memory, options), expected)
 
 
-@both
-def test_a_sum_and_a_straight_through_gradient_forget_nothing(options):
+def test_a_sum_and_a_straight_through_gradient_forget_nothing():
     for aggregator in (Sum(), StraightThrough(Max())):
         memory = linear_memory(aggregator)
-        expected = np.full(STEPS, through(memory, options))
-        assert_close(sizes(memory, options)[FIRST], expected)
-        assert_close(sizes(memory, options)[INPUTS], expected)
+        expected = np.full(STEPS, through(memory, SUMMED))
+        assert_close(series(gradient_first, memory), expected)
+        assert_close(series(gradient_inputs, memory), expected)
 
 
 @both
 def test_a_mean_treats_all_inputs_alike(options):
     memory = linear_memory(Mean())
     expected = np.full(STEPS, through(memory, options) / STEPS)
-    assert_close(sizes(memory, options)[INPUTS], expected)
+    assert_close(series(gradient_inputs, memory, options), expected)
 
 
-@both
-def test_the_gradient_of_a_maximum_flows_to_the_step_that_holds_it(options):
+def test_the_gradient_of_a_maximum_flows_to_the_step_that_holds_it():
     """And nowhere, where all encodings stay under the floor: here those of the first neuron."""
     memory = linear_memory(Max())
     bias = memory.encoder.linear.bias.at[0].set(-100.0)
@@ -84,10 +79,8 @@ def test_the_gradient_of_a_maximum_flows_to_the_step_that_holds_it(options):
     holder = np.where(es.max(axis=0) > 0, es.argmax(axis=0), -1)
     assert holder[0] == -1 and 1 < len(set(holder[1:])) < STEPS
     weight, projection = memory.encoder.linear.weight, memory.projection.weight
-    expected = [
-        SIZES[options](projection @ (weight * (holder == s)[:, None])) for s in range(STEPS)
-    ]
-    found = sizes(memory, options)[INPUTS]
+    expected = [SIZES[SUMMED](projection @ (weight * (holder == s)[:, None])) for s in range(STEPS)]
+    found = series(gradient_inputs, memory)
     assert_close(found, np.array(expected))
     assert set(np.flatnonzero(found)) == set(holder) - {-1}
 
@@ -103,7 +96,7 @@ def test_the_straight_through_gradient_of_the_parameters_explodes(aggregator):
     )
     times = np.arange(1, STEPS + 1) if isinstance(aggregator, StraightThrough) else np.ones(STEPS)
     expected = np.sqrt(whole - encoder + encoder * times**2)
-    assert_close(sizes(memory, inputs=inputs)[PARAMETERS], expected, rtol=1e-4)
+    assert_close(series(gradient_parameters, memory, inputs=inputs), expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,9 +112,10 @@ def test_sizes_are_those_of_the_naive_jacobian(kind):
         first = [size(by_xs[t, :, 0]) for t in range(STEPS)]
         parameters = [size(theta[t]) for t in range(STEPS)]
         last = [size(by_xs[-1, :, t]) for t in range(STEPS)]
-        assert_close(sizes(memory, options), np.array([first, parameters, last]))
+        found = [series(measure, memory, options) for measure in MEASURES]
+        assert_close(np.array(found), np.array([first, parameters, last]))
         fourth = [size(by_xs[3, :, t]) for t in range(STEPS)]  # where the sequence ends earlier
-        assert_close(sizes(memory, options, given(xs, last=3))[INPUTS], np.array(fourth))
+        assert_close(series(gradient_inputs, memory, options, given(xs, last=3)), np.array(fourth))
         assert not any(fourth[4:])
 
 
@@ -136,10 +130,12 @@ def test_sizes_are_those_of_finite_differences():
     by_memory, by_xs = np.split(derivative, [flat.size - xs.size])
     by_xs = np.linalg.norm(by_xs.reshape(STEPS, -1, STEPS), axis=1)  # [input, output]
     expected = np.array([by_xs[0], np.linalg.norm(by_memory, axis=0), by_xs[:, -1]])
-    assert_close(sizes(memory), expected, rtol=5e-3, atol=2e-3)
+    found = np.array([series(measure, memory) for measure in MEASURES])
+    assert_close(found, expected, rtol=5e-3, atol=2e-3)
 
 
 def test_one_step_is_enough():
     memory = linear_memory(Mean())
-    by_first, _, by_inputs = sizes(memory, inputs=some_noise(memory, steps=1))
+    one = some_noise(memory, steps=1)
+    by_first, by_inputs = (series(m, memory, inputs=one) for m in (gradient_first, gradient_inputs))
     assert by_first.shape == (1,) and by_first == by_inputs > 0

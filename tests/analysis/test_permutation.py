@@ -31,9 +31,8 @@ def test_invariant_memories_do_not_notice(aggregator):
     assert_close(differences(memory, some_noise(memory), jr.key(3)), np.zeros(STEPS))
 
 
-@pytest.mark.parametrize("skip", [1.0, 0.5], ids=["rnn", "splagger"])
-def test_recurrent_memories_notice(skip):
-    memory = small_memory(skip=skip)
+def test_recurrent_memories_notice():
+    memory = small_memory(skip=1.0)
     found = np.mean([differences(memory, some_noise(memory, s), jr.key(s)) for s in range(5)], 0)
     assert found[0] == 0  # one input has one order
     assert (found[1:] > 1e-3).all()
@@ -71,5 +70,5 @@ def test_all_orders_are_equally_likely_and_the_rest_stays():
 
 
 def test_an_output_of_zero_has_no_direction_and_no_nan():
-    memory = jax.tree.map(jnp.zeros_like, small_memory())
+    memory = jax.tree.map(jnp.zeros_like, small_memory(skip=1.0))
     assert not differences(memory, some_noise(memory), jr.key(0)).any()
