@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from splagger.analysis.options import Options
+
 Positional = tyro.conf.Positional
 
 
@@ -270,6 +272,29 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Analyse:
+    """Look into memories, fresh or trained: gradients, permutations, beliefs, and what is remembered."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, or all."""
+    run: tuple[Path, ...] = ()
+    """Run folders whose agents to analyze; fresh agents if none are given."""
+    out: Path = Path("results/analysis")
+    """Where the numbers go: NAME/initialization or NAME/ENV below it."""
+    options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
+
+    def __call__(self) -> None:
+        from splagger.analysis import analyze
+        from splagger.figures.memory import draw_memory
+
+        for folder in analyze(self.name, self.run, self.out, self.options):
+            print(folder / "values.csv")
+            if folder.parent.name == "memory":
+                for picture in draw_memory(folder):
+                    print(picture)
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure training speed: frames a second, compile time, peak memory."""
 
@@ -308,6 +333,8 @@ Command = (
     | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Figure, tyro.conf.subcommand("figure")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyse")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyze")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 

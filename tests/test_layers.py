@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "recorded": set(),
     "figures": {"recorded", "tables"},
     "experiments": AGENT | {"envs", "ppo", "registry", "figures", "recorded"},
+    "analysis": AGENT | {"envs", "ppo", "registry", "experiments", "recorded"},
 }
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
 

@@ -88,6 +88,10 @@ class TMaze(eqx.Module):
         first, last = state.position == 0, state.position == self.length - 1
         return jnp.stack([first, signal, last, state.noise]).astype(jnp.float32)
 
+    def shows_signal(self, obs: Float[Array, " 4"]) -> Bool[Array, ""]:
+        """Whether this is what a signal cell looks like."""
+        return obs[1] != 0
+
     def render(self, task: TMazeTask, state: TMazeState, episode: int = 0, episodes: int = 1):
         from splagger.envs import render
 

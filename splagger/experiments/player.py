@@ -24,9 +24,16 @@ class Player:
     """
 
     def __init__(
-        self, agent: Agent, normalizers: Normalizers, env: MetaEnv, point: Point, seed: int = 0
+        self,
+        agent: Agent,
+        normalizers: Normalizers,
+        env: MetaEnv,
+        point: Point,
+        seed: int = 0,
+        run: Run | None = None,
     ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
+        self.run = run  # that it was trained in
         self._key = jr.key(seed)
         self._act, self._observe = jax.jit(_act, static_argnums=4), jax.jit(Agent.observe)
         self.reset()
@@ -83,7 +90,7 @@ def load(path: str | Path, rate: float | None = None, seed: int | None = None) -
     if restored is None:
         raise RunError(f"{folder.path} has no checkpoint yet")
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), restored[1])
-    return Player(state.agent, state.normalizers, run.row.meta, run.points[index])
+    return Player(state.agent, state.normalizers, run.row.meta, run.points[index], run=run)
 
 
 def run_of(folder: RunFolder) -> Run:
