@@ -320,10 +320,19 @@ def test_a_walkers_second_episode_begins_upright_with_the_same_body():
     np.testing.assert_array_equal(after.inner.time[done], 0)
 
 
-@pytest.mark.parametrize("settings", [{"base": 0.0}, {"damping_base": -1.0}, {"horizon": 0}])
-def test_walkers_that_cannot_be_are_refused_by_name(settings):
-    with pytest.raises(ValueError, match=f"Walker: {next(iter(settings))} must be a positive"):
-        Walker(**settings)
+REFUSED = [
+    ("base", 0.0),
+    ("damping_base", -1.0),
+    ("horizon", 0),
+    ("spread", -1.0),
+    ("spread", 99.0),
+]
+
+
+@pytest.mark.parametrize("name, value", REFUSED)
+def test_walkers_that_cannot_be_are_refused_by_name_and_value(name, value):
+    with pytest.raises(ValueError, match=rf"^Walker: {name} must be .*, got {value}$"):
+        Walker(**{name: value})
 
 
 def drawn(env, state):

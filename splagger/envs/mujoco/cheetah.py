@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
-from splagger.envs.mujoco.physics import RobotState, advance, at_rest, pose
+from splagger.envs.mujoco.physics import RobotState, advance, pose, start
 from splagger.envs.mujoco.simulations import Robot
 from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
 from splagger.spaces import Continuous
@@ -42,7 +42,7 @@ class Cheetah(eqx.Module):
     def reset(self, key: Key[Array, ""], task: Float[Array, ""]):
         position_key, velocity_key = jr.split(key)
         position = self.reset_noise * jr.uniform(position_key, (JOINTS,), minval=-1.0)
-        state = at_rest(position, self.reset_noise * jr.normal(velocity_key, (JOINTS,)))
+        state = start(position, self.reset_noise * jr.normal(velocity_key, (JOINTS,)))
         return state, self.observe(task, state)
 
     def step(self, key: Key[Array, ""], task, state: RobotState, action: Float[Array, " 6"]):

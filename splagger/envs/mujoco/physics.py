@@ -36,7 +36,7 @@ class Motion(NamedTuple):
     failed: Bool[Array, ""]
 
 
-def at_rest(position: Float[Array, " joints"], velocity: Float[Array, " joints"]) -> RobotState:
+def start(position: Float[Array, " joints"], velocity: Float[Array, " joints"]) -> RobotState:
     """The start of an episode. No physics is computed for it."""
     numbers = jnp.concatenate([jnp.zeros(1), position, velocity, jnp.zeros_like(velocity)])
     return RobotState(widen(numbers), jnp.int32(0))

@@ -45,7 +45,6 @@ class Simulations:
         self.model, self.frame_skip = load(robot), robot.frame_skip
         self.batch = mujoco.batch.Batch(self.model, count, min(threads, count))
         self.control = self.batch.bind("ctrl")
-        self.position = self.batch.bind("qpos")
         self.numbers = self.batch.state[:, : 1 + self.model.nq + 2 * self.model.nv]
         self.fields = [(name, getattr(self.model, name).copy()) for name in robot.scaled]
         self.factors = np.full((count, sum(field.size for _, field in self.fields)), np.nan)
@@ -62,9 +61,8 @@ class Simulations:
         with self.lock:
             self._set_tasks(factors)
             self.numbers[:] = numbers
-            self.control[:] = np.where(
-                np.isfinite(action), action, 0.0
-            )  # the reward tells of these
+            # An agent that has diverged moves nothing; its reward tells of it.
+            self.control[:] = np.where(np.isfinite(action), action, 0.0)
             failed = self._run()
             after = np.where(failed[:, None], numbers, self.numbers)
         duration = self.frame_skip * self.model.opt.timestep
@@ -122,12 +120,10 @@ def library() -> Any:
 def threads() -> int:
     """How many cores the simulations may use: SPLAGGER_THREADS, or all of them."""
     text = os.environ.get(THREADS, "")
+    if not text and hasattr(os, "sched_getaffinity"):  # Linux: of those that this process may use
+        return len(os.sched_getaffinity(0))
     if not text:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        return os.cpu_count() or 1
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"{THREADS} must be a whole number above 0, got {text!r}")
     return int(text)

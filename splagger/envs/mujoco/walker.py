@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from splagger.envs.mujoco.physics import RobotState, advance, at_rest, pose
+from splagger.envs.mujoco.physics import RobotState, advance, pose, start
 from splagger.envs.mujoco.simulations import Robot, load
 from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
 from splagger.spaces import Continuous
@@ -51,6 +51,8 @@ class Walker(eqx.Module):
                 raise ValueError(
                     f"Walker: {name} must be a positive number, got {getattr(self, name)}"
                 )
+        if not 0 <= self.spread <= 10:  # beyond, bodies differ by a factor of thousands
+            raise ValueError(f"Walker: spread must be between 0 and 10, got {self.spread}")
 
     @property
     def spec(self) -> EnvSpec:
@@ -65,7 +67,7 @@ class Walker(eqx.Module):
     def reset(self, key: Key[Array, ""], task: Float[Array, " factors"]):
         noise = self.reset_noise * jr.uniform(key, (2, JOINTS), minval=-1.0)
         place, height = HEIGHT
-        state = at_rest(noise[0].at[place].add(height), noise[1])
+        state = start(noise[0].at[place].add(height), noise[1])
         return state, self.observe(task, state)
 
     def step(self, key: Key[Array, ""], task, state: RobotState, action: Float[Array, " 6"]):
