@@ -20,6 +20,7 @@ test-slow: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.parts
+	$(BIN)/python -m benchmarks.mujoco
 	$(BIN)/splagger bench t-ls splagger
 
 $(READY): pyproject.toml constraints.txt
