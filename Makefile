@@ -21,6 +21,7 @@ test-slow: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.parts
+	$(BIN)/python -m benchmarks.mujoco
 	$(BIN)/splagger bench t-ls splagger
 
 $(READY): pyproject.toml constraints.txt

@@ -14,12 +14,12 @@ from splagger.registry import ENVS
 IMAGES = Path(__file__).parent / "images"
 
 
-def after(name: str, actions: list[int], seed: int = 3) -> np.ndarray:
+def after(name: str, actions: list, seed: int = 3) -> np.ndarray:
     """The picture of an environment after some actions."""
     env: MetaEnv = ENVS[name].meta
     state, step = env.reset(jr.key(seed)), jax.jit(env.step)
     for t, action in enumerate(actions):
-        state, _ = step(jr.key(t), state, jnp.int32(action))
+        state, _ = step(jr.key(t), state, jnp.asarray(action, env.space.zero().dtype))
     return env.render(state)
 
 
@@ -41,6 +41,10 @@ def main() -> None:
     mazes = stack([after("t-ls", [0] * 37), after("t-agreement", [0] * 145)], axis=0)
     lower = stack([after("planning", [0, 3, 0, 2]), after("mc-ls", mine)], axis=1)
     Image.fromarray(stack([mazes, lower], axis=0)).save(IMAGES / "environments.png", optimize=True)
+    cheetah = after("cheetah-dir", [[0.6, 0.3, 0.2, -0.6, 0.4, 0.0]] * 5)
+    walker = after("walker", [[-0.4, -0.2, 0.0, 0.2, 0.0, 0.1]] * 8, seed=5)
+    robots = stack([cheetah, walker], axis=1)
+    Image.fromarray(robots).quantize(128).save(IMAGES / "robots.png", optimize=True)
     Image.fromarray(views.contact_sheet(scale=10)).save(IMAGES / "mc-ls-views.png", optimize=True)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from splagger.agent import Network
-from splagger.envs import Env, MetaEnv, MineMaze, Planning, TMaze
+from splagger.envs import Cheetah, Env, MetaEnv, MineMaze, Planning, TMaze, Walker
 from splagger.ppo.types import PPOConfig
 from splagger.sequence import EmbeddingSizes
 
@@ -32,6 +32,21 @@ class EnvRow:
 _MAZE = PPOConfig()
 _PLANNING = replace(_MAZE, entropy=0.0, eval_interval=10)
 _MINE = replace(_MAZE, steps=800, eval_interval=10, anneal=True, buffer=10_000)
+_ROBOT = PPOConfig(
+    discount=0.97,
+    gae_decay=0.9,
+    entropy=0.01,
+    policy_epsilon=1e-8,
+    mask_truncated=True,
+    eval_interval=25,
+    kl_terms=5_000.0,
+    reconstruction_steps=1,
+    trajectories=10,
+    decoded=50,
+    buffer=10_000,
+)
+_CHEETAH = replace(_ROBOT, steps=400, clip=0.1, reconstruction_kl_weight=0.1)
+_WALKER = replace(_ROBOT, steps=200, minibatches=2)
 _TINY = Network(
     EmbeddingSizes(16, 8, 8), 12, 32, 8, (32, 32), width_factor=0.25, decoder_hidden=(16, 16)
 )
@@ -64,6 +79,26 @@ _MC_LS = EnvRow(
     ppo=_MINE,
     best_return=27.4,
 )
+_CHEETAH_DIR = EnvRow(
+    "cheetah-dir",
+    "Cheetah-Dir: a robot of two legs runs forward or backward; the reward tells which",
+    Cheetah(),
+    episodes=1,
+    frames=75_000_000,
+    ppo=_CHEETAH,
+    network=Network(EmbeddingSizes(32, 16, 16), decoder_hidden=(64, 32)),
+)
+_RANDOM_WALKER = EnvRow(
+    "walker",
+    "Walker: walk with a body whose masses, inertias, frictions and dampings are random",
+    Walker(),
+    episodes=2,
+    frames=75_000_000,
+    ppo=_WALKER,
+    network=Network(
+        EmbeddingSizes(32, 32, 32), decoder_hidden=(256, 128), decoder_predicts_state=True
+    ),
+)
 
 ROWS = (
     _T_LS,
@@ -91,6 +126,8 @@ ROWS = (
         best_return=17.85,
     ),
     _MC_LS,
+    _CHEETAH_DIR,
+    _RANDOM_WALKER,
     replace(
         _T_LS,
         name="t-ls-demo",
@@ -152,6 +189,26 @@ ROWS = (
         ppo=replace(_SMALL_PPO, anneal=True),
         network=_TINY,
         best_return=2 * (0.1 + 2 * 0.6 + 4),
+        small=True,
+    ),
+    replace(
+        _CHEETAH_DIR,
+        name="cheetah-dir-small",
+        summary="Cheetah-Dir with episodes of 100 steps and a small network",
+        env=Cheetah(horizon=100),
+        frames=1_000_000,
+        ppo=replace(_CHEETAH, steps=200, eval_interval=5, buffer=1_000),
+        network=replace(_TINY, embedding=EmbeddingSizes(16, 16, 16)),
+        small=True,
+    ),
+    replace(
+        _RANDOM_WALKER,
+        name="walker-small",
+        summary="Walker with episodes of 100 steps and a small network",
+        env=Walker(horizon=100),
+        frames=1_000_000,
+        ppo=replace(_WALKER, steps=100, eval_interval=5, buffer=1_000),
+        network=replace(_TINY, embedding=EmbeddingSizes(16, 16, 16), decoder_predicts_state=True),
         small=True,
     ),
 )

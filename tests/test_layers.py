@@ -95,6 +95,12 @@ def test_figures_are_drawn_without_jax(part):
     assert tops <= allowed
 
 
+def test_what_runs_inside_a_callback_does_not_know_jax():
+    """JAX waits for the simulations: should they call it, both would wait for ever."""
+    modules = set(modules_imported(PACKAGE / "envs" / "mujoco" / "simulations.py"))
+    assert {name.split(".")[0] for name in modules} <= {"mujoco", "numpy"} | sys.stdlib_module_names
+
+
 def test_importing_the_library_imports_no_tool():
     """Command line, plots, logs and simulators are loaded only where they are used."""
     code = "import json, sys, splagger, splagger.ppo; print(json.dumps(list(sys.modules)))"

@@ -3,52 +3,73 @@
 import pytest
 
 from splagger import ENVS
-from splagger.envs import MineMaze, Planning, TMaze
+from splagger.envs import Cheetah, MineMaze, Planning, TMaze, Walker
 from splagger.ppo.types import PPOConfig
 from splagger.registry import PAPER_RATES, ROWS
 
-PAPER = ("t-ls", "t-agreement", "t-latent", "planning", "planning-noobs", "mc-ls")
+PAPER = (
+    "t-ls",
+    "t-agreement",
+    "t-latent",
+    "planning",
+    "planning-noobs",
+    "mc-ls",
+    "cheetah-dir",
+    "walker",
+)
 
 # One line a quantity, one column an environment, in the order of `PAPER`.
 TABLE = {
-    "frames": (1_500_000, 10_000_000, 1_500_000, 50_000_000, 10_000_000, 60_000_000),
-    "episodes": (4, 4, 4, 1, 1, 2),
-    "best_return": (16.0, 16.0, 15.85, 38.0, 17.85, 27.4),
-    "meta.obs_size": (5, 5, 5, 18, 1, 301),
-    "meta.space.size": (4, 4, 4, 5, 5, 3),
-    "meta.horizon": (400, 400, 400, 100, 100, 400),
-    "ppo.envs": (16, 16, 16, 16, 16, 16),
-    "ppo.steps": (700, 700, 700, 700, 700, 800),
-    "ppo.batch": (11_200, 11_200, 11_200, 11_200, 11_200, 12_800),
-    "ppo.epochs": (2, 2, 2, 2, 2, 2),
-    "ppo.minibatches": (4, 4, 4, 4, 4, 4),
-    "ppo.clip": (0.05, 0.05, 0.05, 0.05, 0.05, 0.05),
-    "ppo.discount": (0.95, 0.95, 0.95, 0.95, 0.95, 0.95),
-    "ppo.gae_decay": (0.95, 0.95, 0.95, 0.95, 0.95, 0.95),
-    "ppo.entropy": (0.1, 0.1, 0.1, 0.0, 0.0, 0.1),
-    "ppo.value_weight": (0.5, 0.5, 0.5, 0.5, 0.5, 0.5),
-    "ppo.policy_epsilon": (1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-5),
-    "ppo.encoder_epsilon": (1e-8, 1e-8, 1e-8, 1e-8, 1e-8, 1e-8),
-    "ppo.max_grad_norm": (0.5, 0.5, 0.5, 0.5, 0.5, 0.5),
-    "ppo.anneal": (False, False, False, False, False, True),
-    "ppo.mask_truncated": (False, False, False, False, False, False),
-    "ppo.eval_interval": (1, 1, 1, 10, 10, 10),
-    "ppo.eval_tasks": (16, 16, 16, 16, 16, 16),
-    "ppo.trajectories": (25, 25, 25, 25, 25, 25),
-    "ppo.beliefs": (50, 50, 50, 50, 50, 50),
-    "ppo.decoded": (None, None, None, None, None, None),
-    "ppo.buffer": (100_000, 100_000, 100_000, 100_000, 100_000, 10_000),
-    "ppo.reconstruction_rate": (1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3),
-    "ppo.reconstruction_steps": (3, 3, 3, 3, 3, 3),
-    "ppo.reconstruction_kl_weight": (1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
-    "network.embedding": ((32, 8, 8),) * 6,
-    "network.output_size": (24,) * 6,
-    "network.state_embedding": (256,) * 6,
-    "network.latent_embedding": (25,) * 6,
-    "network.hidden": ((256, 128),) * 6,
-    "network.width_factor": (1.0,) * 6,
-    "network.decoder_hidden": ((32, 32),) * 6,
-    "small": (False,) * 6,
+    "frames": (
+        1_500_000,
+        10_000_000,
+        1_500_000,
+        50_000_000,
+        10_000_000,
+        60_000_000,
+        75_000_000,
+        75_000_000,
+    ),
+    "episodes": (4, 4, 4, 1, 1, 2, 1, 2),
+    "best_return": (16.0, 16.0, 15.85, 38.0, 17.85, 27.4, None, None),
+    "meta.obs_size": (5, 5, 5, 18, 1, 301, 17, 18),
+    "meta.space.size": (4, 4, 4, 5, 5, 3, 6, 6),
+    "meta.horizon": (400, 400, 400, 100, 100, 400, 200, 400),
+    "ppo.envs": (16, 16, 16, 16, 16, 16, 16, 16),
+    "ppo.steps": (700, 700, 700, 700, 700, 800, 400, 200),
+    "ppo.batch": (11_200, 11_200, 11_200, 11_200, 11_200, 12_800, 6_400, 3_200),
+    "ppo.epochs": (2, 2, 2, 2, 2, 2, 2, 2),
+    "ppo.minibatches": (4, 4, 4, 4, 4, 4, 4, 2),
+    "ppo.clip": (0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.1, 0.05),
+    "ppo.discount": (0.95, 0.95, 0.95, 0.95, 0.95, 0.95, 0.97, 0.97),
+    "ppo.gae_decay": (0.95, 0.95, 0.95, 0.95, 0.95, 0.95, 0.9, 0.9),
+    "ppo.entropy": (0.1, 0.1, 0.1, 0.0, 0.0, 0.1, 0.01, 0.01),
+    "ppo.value_weight": (0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5),
+    "ppo.policy_epsilon": (1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-8, 1e-8),
+    "ppo.encoder_epsilon": (1e-8, 1e-8, 1e-8, 1e-8, 1e-8, 1e-8, 1e-8, 1e-8),
+    "ppo.max_grad_norm": (0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5),
+    "ppo.anneal": (False, False, False, False, False, True, False, False),
+    "ppo.mask_truncated": (False, False, False, False, False, False, True, True),
+    "ppo.eval_interval": (1, 1, 1, 10, 10, 10, 25, 25),
+    "ppo.eval_tasks": (16, 16, 16, 16, 16, 16, 16, 16),
+    "ppo.trajectories": (25, 25, 25, 25, 25, 25, 10, 10),
+    "ppo.beliefs": (50, 50, 50, 50, 50, 50, 50, 50),
+    "ppo.decoded": (None, None, None, None, None, None, 50, 50),
+    "ppo.buffer": (100_000, 100_000, 100_000, 100_000, 100_000, 10_000, 10_000, 10_000),
+    "ppo.reconstruction_rate": (1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3),
+    "ppo.reconstruction_steps": (3, 3, 3, 3, 3, 3, 1, 1),
+    "ppo.reconstruction_kl_weight": (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.1, 1.0),
+    "network.embedding": (*((32, 8, 8),) * 6, (32, 16, 16), (32, 32, 32)),
+    "network.output_size": (24,) * 8,
+    "network.state_embedding": (256,) * 8,
+    "network.latent_embedding": (25,) * 8,
+    "network.hidden": ((256, 128),) * 8,
+    "network.width_factor": (1.0,) * 8,
+    "network.decoder_hidden": (*((32, 32),) * 6, (64, 32), (256, 128)),
+    "network.decoder_predicts_state": (*(False,) * 7, True),
+    "ppo.kl_weight": (1e-6,) * 8,
+    "ppo.kl_terms": (*(31_250.0,) * 6, 5_000.0, 5_000.0),
+    "small": (False,) * 8,
 }
 
 
@@ -71,18 +92,23 @@ def test_environments_are_those_of_the_paper():
         Planning(size=3, horizon=100, show_labels=True),
         Planning(size=3, horizon=100, show_labels=False),
         MineMaze(rooms=16, timeout=200, resolution=10, images=None),
+        Cheetah(horizon=200, control_cost=0.05, reset_noise=0.1),
+        Walker(
+            *(200, 1.0, 0.001, 0.005),  # steps, alive, control, noise
+            *(0.8, 2.0, 1.0),  # lowest, highest, steepest
+            *(3.0, 1.5, 1.3),  # spread and bases of the factors
+        ),
     ]
     assert [ENVS[name].env for name in PAPER] == envs
-    rewards = {
-        (env.reward_right, env.reward_wrong) for env in envs if not isinstance(env, Planning)
-    }
+    mazes = [env for env in envs if isinstance(env, TMaze | MineMaze)]
+    rewards = {(env.reward_right, env.reward_wrong) for env in mazes}
     assert rewards == {(4.0, -3.0)}
     assert ENVS["mc-ls"].env.reward_step == 0.1
 
 
 def test_numbers_of_updates():
     updates = [ENVS[name].frames // ENVS[name].ppo.steps // 16 for name in PAPER]
-    assert updates == [133, 892, 133, 4464, 892, 4687]
+    assert updates == [133, 892, 133, 4464, 892, 4687, 11_718, 23_437]
 
 
 def test_learning_rates_of_the_sweep():

@@ -1,9 +1,11 @@
-"""Environments in pure JAX: the task is an argument, the caller vmaps."""
+"""Environments as pure functions: the task is an argument, the caller vmaps."""
 
 from splagger.envs.meta import MetaEnv as MetaEnv
 from splagger.envs.meta import MetaState as MetaState
 from splagger.envs.meta import MetaStep as MetaStep
 from splagger.envs.minemaze import MineMaze as MineMaze
+from splagger.envs.mujoco import Cheetah as Cheetah
+from splagger.envs.mujoco import Walker as Walker
 from splagger.envs.planning import Planning as Planning
 from splagger.envs.protocol import Env as Env
 from splagger.envs.protocol import EnvSpec as EnvSpec

@@ -198,3 +198,16 @@ def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step)
     canvas.star(710, 422)
     canvas.text(730, 422, "correct, hidden from the agent", 13, SOFT)
     return np.array(canvas.page.reduce(2))
+
+
+def robot(picture, title, task, episode, episodes, step) -> np.ndarray:
+    """Returns a photograph [height, width, 3] under a heading, with a margin."""
+    from PIL import Image
+
+    height, width = picture.shape[:2]
+    canvas = _Canvas(width + 64, height + 100)
+    canvas.heading(title, f"episode {episode}/{episodes}", f"step {step}")
+    photo = Image.fromarray(np.ascontiguousarray(picture))
+    canvas.page.paste(photo.resize((2 * width, 2 * height)), (64, 136))
+    canvas.text(32, height + 84, f"{task}, hidden from the agent", 13, SOFT)
+    return np.array(canvas.page.reduce(2))

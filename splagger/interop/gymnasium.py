@@ -22,6 +22,8 @@ IDS = {
     "splagger/Planning-v0": "planning",
     "splagger/Planning-NoObs-v0": "planning-noobs",
     "splagger/MC-LS-v0": "mc-ls",
+    "splagger/Cheetah-Dir-v0": "cheetah-dir",
+    "splagger/Walker-v0": "walker",
 }
 
 

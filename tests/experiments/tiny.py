@@ -43,9 +43,12 @@ def arguments(frames=UPDATES * BATCH, rates=("1e-3", "3e-4")) -> list[str]:
     return ["--rates", *rates, "--seeds", "2", "--frames", str(frames), "--set", *assignments]
 
 
-def start(*args: str, **environment: str) -> subprocess.Popen:
+MAIN = "from splagger.cli import main; main()"
+
+
+def start(*args: str, code: str = MAIN, **environment: str) -> subprocess.Popen:
     """The command line in a process of its own."""
-    command = [sys.executable, "-c", "from splagger.cli import main; main()", *args]
+    command = [sys.executable, "-c", code, *args]
     pipe = subprocess.PIPE
     settings = os.environ | environment
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=settings)

@@ -1,0 +1,81 @@
+"""Pictures of robots, drawn by MuJoCo without a screen: through EGL or OSMesa, whichever is there."""
+
+import ctypes.util
+import functools as ft
+import importlib
+import os
+import platform
+
+import numpy as np
+
+from splagger.envs import render
+from splagger.envs.mujoco.exact import to_float64
+from splagger.envs.mujoco.physics import RobotState
+from splagger.envs.mujoco.simulations import Robot, library, load
+
+WIDTH, HEIGHT = 576, 384
+LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}  # MuJoCo's name → the library it needs, best first
+
+
+def photograph(
+    robot: Robot, state: RobotState, title: str, task: str, episode: int, episodes: int
+) -> np.ndarray:
+    """The robot as it stands, seen from the side, under a heading; what the task is, for the viewer."""
+    model = load(robot)
+    position = to_float64(np.asarray(state.physics))[1 : 1 + model.nq]
+    picture = _camera(robot).shoot(position)
+    return render.robot(picture, title, task, episode + 1, episodes, int(state.time))
+
+
+class Camera:
+    """Follows one robot from the side."""
+
+    def __init__(self, robot: Robot):
+        mujoco = library()
+        self.model = load(robot)
+        self.data = mujoco.MjData(self.model)
+        self.scene = mujoco.MjvScene(self.model, maxgeom=100)
+        self.view = mujoco.MjvCamera()
+        self.view.type = mujoco.mjtCamera.mjCAMERA_FIXED
+        self.view.fixedcamid = self.model.camera("track").id
+        self.frame = mujoco.MjrRect(0, 0, WIDTH, HEIGHT)
+        self.screen = _screen()
+        self.screen.make_current()
+        self.renderer = mujoco.MjrContext(self.model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self.renderer)
+
+    def shoot(self, position: np.ndarray) -> np.ndarray:
+        """[HEIGHT, WIDTH, 3] at these joint positions."""
+        mujoco = library()
+        self.screen.make_current()
+        self.data.qpos[:] = position
+        mujoco.mj_forward(self.model, self.data)
+        every = mujoco.mjtCatBit.mjCAT_ALL.value
+        mujoco.mjv_updateScene(
+            self.model, self.data, mujoco.MjvOption(), None, self.view, every, self.scene
+        )
+        mujoco.mjr_render(self.frame, self.scene, self.renderer)
+        pixels = np.empty((HEIGHT, WIDTH, 3), np.uint8)
+        mujoco.mjr_readPixels(pixels, None, self.frame, self.renderer)
+        return pixels[::-1]  # OpenGL counts rows from below
+
+
+@ft.cache
+def _camera(robot: Robot) -> Camera:
+    try:
+        return Camera(robot)
+    except Exception as error:  # every OpenGL has its own
+        raise ValueError(
+            f"MuJoCo cannot draw here ({error}). Install EGL (Debian: libegl1) or OSMesa (libosmesa6); "
+            "MUJOCO_GL=egl or osmesa chooses one of them"
+        ) from error
+
+
+def _screen():
+    """Where to draw: as MUJOCO_GL says; on Linux without it, the first of `LIBRARIES` that is installed."""
+    if os.environ.get("MUJOCO_GL") or platform.system() != "Linux":
+        return library().GLContext(WIDTH, HEIGHT)
+    for name, needed in LIBRARIES.items():
+        if ctypes.util.find_library(needed):
+            return importlib.import_module(f"mujoco.{name}").GLContext(WIDTH, HEIGHT)
+    raise RuntimeError("no OpenGL that draws without a screen is installed")

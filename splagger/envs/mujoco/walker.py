@@ -1,0 +1,99 @@
+"""Walker: walk forward with a body whose masses, inertias, frictions and dampings are the task."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from splagger.envs.mujoco.physics import RobotState, advance, pose, start
+from splagger.envs.mujoco.simulations import Robot, load
+from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
+from splagger.spaces import Continuous
+
+SCALED = {"body_mass": 8, "body_inertia": 24, "geom_friction": 24, "dof_damping": 9}
+ROBOT = Robot("walker.xml", frame_skip=4, scaled=tuple(SCALED))
+FACTORS = sum(SCALED.values())
+JOINTS, ACTUATORS = 9, 6
+HEIGHT = 1, 1.25  # its place among the positions, and where it starts
+ANGLE = 2
+
+
+class Walker(eqx.Module):
+    """Reward: speed + `alive_reward` - `control_cost` · Σ a², a as it was chosen; MuJoCo clamps it to ±1.
+
+    An episode ends where the torso is not between `lowest` and `highest`, or leans by `steepest` radians or
+    more; at the latest after `horizon` steps of 0.016 s. One whose physics becomes unstable is cut off there.
+    Observation: 8 positions (all but x) and 9 velocities, these clipped to ±10.
+
+    The task: 65 numbers that multiply the model's, base^u with u ~ U(-`spread`, `spread`); the base is
+    `base` for masses, inertias and frictions, `damping_base` for dampings.
+
+    >>> Walker().sample_task(jr.key(0)).shape
+    (65,)
+    """
+
+    horizon: int = eqx.field(static=True, default=200)
+    alive_reward: float = eqx.field(static=True, default=1.0)
+    control_cost: float = eqx.field(static=True, default=0.001)
+    reset_noise: float = eqx.field(static=True, default=0.005)
+    lowest: float = eqx.field(static=True, default=0.8)
+    highest: float = eqx.field(static=True, default=2.0)
+    steepest: float = eqx.field(static=True, default=1.0)
+    spread: float = eqx.field(static=True, default=3.0)
+    base: float = eqx.field(static=True, default=1.5)
+    damping_base: float = eqx.field(static=True, default=1.3)
+
+    def __check_init__(self):
+        whole_and_positive(self, horizon=self.horizon)
+        for name in ("base", "damping_base"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(
+                    f"Walker: {name} must be a positive number, got {getattr(self, name)}"
+                )
+        if not 0 <= self.spread <= 10:  # beyond, bodies differ by a factor of thousands
+            raise ValueError(f"Walker: spread must be between 0 and 10, got {self.spread}")
+
+    @property
+    def spec(self) -> EnvSpec:
+        size = 2 * JOINTS - 1
+        return EnvSpec("Walker", size, Continuous(ACTUATORS), self.horizon, -jnp.inf, jnp.inf)
+
+    def sample_task(self, key: Key[Array, ""]) -> Float[Array, " factors"]:
+        exponent = self.spread * jr.uniform(key, (FACTORS,), minval=-1.0)
+        damping = jnp.arange(FACTORS) >= FACTORS - SCALED["dof_damping"]
+        return jnp.where(damping, self.damping_base, self.base) ** exponent
+
+    def reset(self, key: Key[Array, ""], task: Float[Array, " factors"]):
+        noise = self.reset_noise * jr.uniform(key, (2, JOINTS), minval=-1.0)
+        place, height = HEIGHT
+        state = start(noise[0].at[place].add(height), noise[1])
+        return state, self.observe(task, state)
+
+    def step(self, key: Key[Array, ""], task, state: RobotState, action: Float[Array, " 6"]):
+        motion = advance(ROBOT, state.physics, action, task)
+        state = RobotState(motion.physics, state.time + 1)
+        reward = motion.speed + self.alive_reward
+        reward -= self.control_cost * jnp.sum(jnp.square(action))
+        fallen = self._fallen(state)
+        truncated = ~fallen & ((state.time == self.horizon) | motion.failed)
+        return state, Step(self.observe(task, state), reward, fallen, truncated)
+
+    def observe(self, task: Float[Array, " factors"], state: RobotState) -> Float[Array, " obs"]:
+        position, velocity = pose(state)
+        return jnp.concatenate([position[1:], jnp.clip(velocity, -10.0, 10.0)])
+
+    def render(self, task, state: RobotState, episode: int = 0, episodes: int = 1):
+        from splagger.envs.mujoco.camera import photograph
+
+        mass = load(ROBOT).body_mass @ np.asarray(task)[: SCALED["body_mass"]]
+        body = f"task: a body of {mass:.1f} kg"
+        return photograph(ROBOT, state, "Walker", body, episode, episodes)
+
+    def _fallen(self, state):
+        position, _ = pose(state)
+        height, angle = position[HEIGHT[0]], position[ANGLE]
+        upright = (
+            (self.lowest < height) & (height < self.highest) & (jnp.abs(angle) < self.steepest)
+        )
+        return ~upright
