@@ -24,6 +24,8 @@ class Grid:
     """The first of them."""
     frames: float | None = None
     """Environment steps of each run; the environment's own number if not given."""
+    episodes: int | None = None
+    """Episodes of a task; the environment's own number if not given."""
     entropy_weights: tuple[float, ...] = ()
     """Entropy weights to sweep."""
     kl_weights: tuple[float, ...] = ()
@@ -44,6 +46,7 @@ class Grid:
             rates=PAPER_RATES if paper else [_number("--rates", text) for text in self.rates],
             seeds=range(self.first_seed, self.first_seed + self.seeds),
             frames=self.frames,
+            episodes=self.episodes,
             overrides=dict(_assignment(text) for text in self.set),
             entropy_weights=self.entropy_weights,
             kl_weights=self.kl_weights,
@@ -99,7 +102,8 @@ class Train:
     """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
-    """An environment, see `splagger list`."""
+    """An environment, see `splagger list`; gym:ID or gym:MODULE:FUNCTION of Gymnasium's, jax:MODULE:NAME or
+    gymnax:ID of JAX's."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")]
     """A method, see `splagger list`."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)

@@ -24,7 +24,7 @@ from tests.experiments.tiny import (  # noqa: F401
     trained,
 )
 
-GRID = ("rates", "seeds", "first-seed", "frames", "entropy-weights", "kl-weights")
+GRID = ("rates", "seeds", "first-seed", "frames", "episodes", "entropy-weights", "kl-weights")
 GRID += ("temperatures", "set", "out", "save-every")
 OPTIONS = {
     "list": ("json",),

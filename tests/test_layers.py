@@ -27,7 +27,8 @@ MAY_IMPORT = {
     "registry": AGENT | {"envs", "ppo"},
     "interop": AGENT | {"envs", "ppo", "registry"},
     "figures": AGENT | {"envs", "ppo", "registry"},
-    "experiments": AGENT | {"envs", "ppo", "registry", "figures"},
+    "resolve": AGENT | {"envs", "ppo", "registry"},
+    "experiments": AGENT | {"envs", "ppo", "registry", "resolve", "figures"},
 }
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
 

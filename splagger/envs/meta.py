@@ -1,5 +1,6 @@
 """The meta-episode: K episodes of one task in a row. The end of an episode is not the end of a task."""
 
+import abc
 import functools as ft
 from typing import Any, NamedTuple
 
@@ -33,7 +34,46 @@ class MetaStep(NamedTuple):
     task_done: Bool[Array, ""]
 
 
-class MetaEnv(eqx.Module):
+class AbstractMetaEnv(eqx.Module):
+    """What training needs of an environment: tasks of K episodes each, one after another, without end.
+
+    `reset(key)` gives a state whose `obs` is what the agent acts on; `step(key, state, action)` gives
+    (state, MetaStep).
+    """
+
+    episodes: eqx.AbstractVar[int]
+
+    @property
+    @abc.abstractmethod
+    def obs_size(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def space(self) -> ActionSpace: ...
+
+    @property
+    @abc.abstractmethod
+    def horizon(self) -> int:
+        """The longest a meta-episode can last, in steps."""
+
+    @abc.abstractmethod
+    def reset(self, key: Key[Array, ""]) -> Any:
+        """The start of a new task."""
+
+    @abc.abstractmethod
+    def step(self, key: Key[Array, ""], state: Any, action: Array) -> tuple[Any, MetaStep]:
+        """(state, what the step brought); a task that ends is followed by a new one."""
+
+    @abc.abstractmethod
+    def to_render(self) -> "AbstractMetaEnv":
+        """The same environment, ready to be drawn."""
+
+    @abc.abstractmethod
+    def render(self, state: Any) -> Any:
+        """An RGB picture [H, W, 3] of a state, for people."""
+
+
+class MetaEnv(AbstractMetaEnv):
     """K episodes of one task, then a new task, without end.
 
     With K > 1 a done flag is appended to the observation: 1 where a step has just finished an
@@ -65,11 +105,9 @@ class MetaEnv(eqx.Module):
 
     @property
     def horizon(self) -> int:
-        """The longest a meta-episode can last, in steps."""
         return self.episodes * self.env.spec.horizon
 
     def reset(self, key: Key[Array, ""]) -> MetaState:
-        """The start of a new task."""
         task_key, episode_key = jr.split(key)
         task = self.env.sample_task(task_key)
         inner, obs = self.env.reset(episode_key, task)
@@ -93,9 +131,15 @@ class MetaEnv(eqx.Module):
         step = MetaStep(next_obs, out.reward, out.terminated, out.truncated, done, task_done)
         return new, step
 
+    def to_render(self) -> "MetaEnv":
+        if not hasattr(self.env, "render"):
+            name = self.env.spec.name
+            raise ValueError(f"{name} cannot be drawn: it has no render(task, state) → [H, W, 3]")
+        return self
+
     def render(self, state: MetaState):
-        """An RGB picture [H, W, 3] of a state, for people."""
-        return self.env.render(state.task, state.inner, int(state.episode), self.episodes)
+        draw: Any = self.to_render().env
+        return draw.render(state.task, state.inner, int(state.episode), self.episodes)
 
     def _flag(self, obs, done):
         if self.episodes == 1:
