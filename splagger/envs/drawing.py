@@ -46,7 +46,10 @@ def drawing(name: str, task: str | Callable[..., Any], env: Any) -> Callable[...
             f"{name}: task must be auto, {', '.join(TASKS)} or a function (package.module:function), "
             f"got {task!r}"
         )
-    return ft.partial(by_options, find(task))
+    try:
+        return ft.partial(by_options, find(task))
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{name}: the task function cannot be found ({error})") from None
 
 
 def _episode_seed(seed: int, episode: int) -> int:

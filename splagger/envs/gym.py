@@ -106,6 +106,7 @@ def layout(source: GymEnv) -> Layout:
             raise ValueError(
                 f"{source.name}: observation_space and action_space must be Gymnasium's"
             )
+        drawing(source.name, source.task, env)  # a task that cannot be drawn is told here
         size = _flat_size(source, obs)
         space, action = _actions(source, env.action_space)
         limits = [n for n in (limit, source.max_steps) if n is not None]

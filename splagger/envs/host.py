@@ -132,7 +132,7 @@ def _step(env: HostMetaEnv, *columns: np.ndarray):
 
 
 def _unflatten(columns: Any, batch: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    return tuple(column.reshape(*batch, *column.shape[1:]) for column in columns)
+    return tuple(column.reshape((*batch, *column.shape[1:])) for column in columns)
 
 
 def _seed(key: Key[Array, ""]) -> UInt32[Array, ""]:

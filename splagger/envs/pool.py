@@ -69,7 +69,7 @@ class Pool:
         """One step of each; `seeds` are for the tasks that follow those that end."""
         with self._call(len(seeds)):
             rows = [
-                self._advance(History(*row), action, int(seed))
+                self._advance(History(*row), np.asarray(action), int(seed))
                 for row, action, seed in zip(
                     zip(*histories, strict=True), actions, seeds, strict=True
                 )
@@ -105,7 +105,8 @@ class Pool:
         """An environment that lives through the history again; None if it does not repeat itself."""
         live = self._idle()
         live.begin(int(history.seed))
-        ended = [live.step(action).task_done for action in history.actions[: int(history.count)]]
+        taken = history.actions[: int(history.count)]
+        ended = [live.step(np.asarray(action)).task_done for action in taken]
         if live.mark == history.mark.tobytes() and not any(ended):
             return live
         self._keep(live)
