@@ -18,7 +18,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Num, UInt32
 
-from splagger.envs.gym import GymEnv
+from splagger.envs.gym import GymEnv, layout
 from splagger.envs.meta import AbstractMetaEnv, MetaStep
 from splagger.envs.places import label_of, place_of
 from splagger.envs.pool import Begun, History, Pool, Stepped
@@ -83,6 +83,15 @@ class HostMetaEnv(AbstractMetaEnv):
         )
         ends = out.terminated, out.truncated, out.episode_done, out.task_done
         return new, MetaStep(out.next_obs, out.reward, *ends)
+
+    def flatten(self, obs: Any, done: bool = False) -> np.ndarray:
+        """An observation of Gymnasium's as the agent sees it; `done`: an episode of the task just ended."""
+        flat = np.asarray(layout(self.env).flatten(obs), np.float32)
+        return flat if self.episodes == 1 else np.append(flat, np.float32(done))
+
+    def action(self, action: Any) -> Any:
+        """An action of the agent's as Gymnasium takes it: scaled to the bounds of its space."""
+        return layout(self.env).action(np.asarray(action))
 
     def to_render(self) -> "HostMetaEnv":
         """Its environments are made with render_mode="rgb_array"."""
