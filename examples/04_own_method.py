@@ -14,5 +14,7 @@ with tempfile.TemporaryDirectory() as folder:
     )
     agent = splagger.load(curves.attrs["folder"])
 last = curves[curves.frames == curves.frames.max()]
-print(f"{method.name}: return {last['return'].mean():.1f} of 16 after {last.frames.iloc[0]:,} frames")
+print(
+    f"{method.name}: return {last['return'].mean():.1f} of 16 after {last.frames.iloc[0]:,} frames"
+)
 print(f"its first action is {agent.act([1, 0, 0, 0, 0])}")

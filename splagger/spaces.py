@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Num
+import jax.random as jr
+from jaxtyping import Array, Float, Key, Num
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class Discrete:
     def encode(self, action: Num[Array, ""]) -> Float[Array, " size"]:
         return jax.nn.one_hot(action, self.size)
 
+    def noise(self, key: Key[Array, ""]) -> Float[Array, " size"]:
+        """Gumbel's: added to logits, it makes the largest of them a sample."""
+        return jr.gumbel(key, (self.size,))
+
     def zero(self) -> Array:
         """Some legal action, for shapes."""
         return jnp.zeros((), jnp.int32)
@@ -41,6 +46,10 @@ class Continuous:
 
     def encode(self, action: Float[Array, " size"]) -> Float[Array, " size"]:
         return action
+
+    def noise(self, key: Key[Array, ""]) -> Float[Array, " size"]:
+        """Standard normal: scaled and shifted, it is a sample."""
+        return jr.normal(key, (self.size,))
 
     def zero(self) -> Array:
         """Some legal action, for shapes."""

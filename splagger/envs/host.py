@@ -68,13 +68,16 @@ class HostMetaEnv(AbstractMetaEnv):
         actions = jnp.zeros((self.horizon, *action.shape), action.dtype)
         return HostState(seed, actions, jnp.int32(0), begun.mark, begun.obs, jnp.int32(0))
 
-    def step(self, key: Key[Array, ""], state: HostState, action: Array):
-        seed = _seed(key)
+    def chance(self, key: Key[Array, ""]) -> UInt32[Array, ""]:
+        """The seed of the next task, should this one end."""
+        return _seed(key)
+
+    def advance(self, chance: UInt32[Array, ""], state: HostState, action: Array):
         action = jnp.asarray(action, state.actions.dtype)
         history = History(state.seed, state.actions, state.count, state.mark, state.obs)
-        out = Stepped(*self._on_host(_step, self._shapes(Stepped), *history, action, seed))
+        out = Stepped(*self._on_host(_step, self._shapes(Stepped), *history, action, chance))
         new = HostState(
-            jnp.where(out.task_done, seed, state.seed),
+            jnp.where(out.task_done, chance, state.seed),
             state.actions.at[state.count].set(action),
             jnp.where(out.task_done, 0, state.count + 1),
             out.mark,

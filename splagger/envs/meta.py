@@ -34,11 +34,19 @@ class MetaStep(NamedTuple):
     task_done: Bool[Array, ""]
 
 
+class Chance(NamedTuple):
+    """The luck of one step, drawn before it is taken; `task` is the next one, should this one end."""
+
+    step_key: Key[Array, ""]
+    episode_key: Key[Array, ""]
+    task: Any
+
+
 class AbstractMetaEnv(eqx.Module):
     """What training needs of an environment: tasks of K episodes each, one after another, without end.
 
-    `reset(key)` gives a state whose `obs` is what the agent acts on; `step(key, state, action)` gives
-    (state, MetaStep).
+    `reset(key)` gives a state whose `obs` is what the agent acts on. A step's luck is drawn first, by
+    `chance`; then `advance` is a function of luck, state and action.
     """
 
     episodes: eqx.AbstractVar[int]
@@ -61,8 +69,16 @@ class AbstractMetaEnv(eqx.Module):
         """The start of a new task."""
 
     @abc.abstractmethod
-    def step(self, key: Key[Array, ""], state: Any, action: Array) -> tuple[Any, MetaStep]:
+    def chance(self, key: Key[Array, ""]) -> Any:
+        """The luck of one step."""
+
+    @abc.abstractmethod
+    def advance(self, chance: Any, state: Any, action: Array) -> tuple[Any, MetaStep]:
         """(state, what the step brought); a task that ends is followed by a new one."""
+
+    def step(self, key: Key[Array, ""], state: Any, action: Array) -> tuple[Any, MetaStep]:
+        """(state, MetaStep); a new episode keeps the task, a new meta-episode draws one."""
+        return self.advance(self.chance(key), state, action)
 
     @abc.abstractmethod
     def to_render(self) -> "AbstractMetaEnv":
@@ -113,14 +129,18 @@ class MetaEnv(AbstractMetaEnv):
         inner, obs = self.env.reset(episode_key, task)
         return MetaState(task, inner, self._flag(obs, False), jnp.int32(0))
 
-    def step(self, key: Key[Array, ""], state: MetaState, action: Array):
-        """(state, MetaStep); a new episode keeps the task, a new meta-episode draws one."""
+    def chance(self, key: Key[Array, ""]) -> Chance:
+        """What `advance` needs of randomness: the same for any state, so a loop can draw it all at once."""
         step_key, task_key, episode_key = jr.split(key, 3)
-        inner, out = self.env.step(step_key, state.task, state.inner, action)
+        return Chance(step_key, episode_key, self.env.sample_task(task_key))
+
+    def advance(self, chance: Chance, state: MetaState, action: Array):
+        """`step` with its luck already drawn."""
+        inner, out = self.env.step(chance.step_key, state.task, state.inner, action)
         done = out.terminated | out.truncated
         task_done = done & (state.episode == self.episodes - 1)
-        task = _select(task_done, self.env.sample_task(task_key), state.task)
-        first, first_obs = self.env.reset(episode_key, task)
+        task = _select(task_done, chance.task, state.task)
+        first, first_obs = self.env.reset(chance.episode_key, task)
         next_obs = self._flag(out.obs, done)
         new = MetaState(
             task,

@@ -46,7 +46,7 @@ class GRU(eqx.Module):
 
     def step(self, state: Float[Array, " H"], x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
         """(state, output) after one input; here both are h."""
-        new = _cell(self.input_weight @ x, self._recurrent, _empty_if(reset, state))[0]
+        new = _cell(self.input_weight @ x, self._recurrent, _empty_if(reset, state))
         return new, new
 
     def unroll(self, state: Float[Array, " H"], xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
@@ -68,54 +68,70 @@ def _empty_if(reset, h):
     return jnp.where(reset, jnp.zeros_like(h), h)
 
 
-def _cell(gates, recurrent, h):
-    """The next h, and what its derivative needs: (h, r, z, n, q)."""
-    hidden_weight, bias, candidate_bias = recurrent
-    width = h.shape[0]
-    gates, hidden = gates + bias, hidden_weight @ h
-    r = jax.nn.sigmoid(gates[:width] + hidden[:width])
-    z = jax.nn.sigmoid(gates[width : 2 * width] + hidden[width : 2 * width])
+def _gates(inputs, hidden, bias, candidate_bias):
+    """(r, z, n, q) of input gates W x and hidden gates U h."""
+    width = candidate_bias.shape[0]
+    inputs = inputs + bias
+    r, z = jnp.split(jax.nn.sigmoid(inputs[: 2 * width] + hidden[: 2 * width]), 2)
     q = hidden[2 * width :] + candidate_bias
-    n = jnp.tanh(gates[2 * width :] + r * q)
-    return n + z * (h - n), (h, r, z, n, q)
+    return r, z, jnp.tanh(inputs[2 * width :] + r * q), q
+
+
+def _cell(inputs, recurrent, h):
+    hidden_weight, *biases = recurrent
+    _, z, n, _ = _gates(inputs, hidden_weight @ h, *biases)
+    return n + z * (h - n)
 
 
 @jax.custom_vjp
-def _recur(gates, recurrent, state, resets):
+def _recur(inputs, recurrent, state, resets):
     """All hidden states [T, H] of a sequence of input gates W x [T, 3H]."""
-    return _recur_forward(gates, recurrent, state, resets)[0]
 
-
-def _recur_forward(gates, recurrent, state, resets):
     def one(h, x):
-        gate, reset = x
-        new, saved = _cell(gate, recurrent, _empty_if(reset, h))
-        return new, (new, saved)
+        gates, reset = x
+        h = _cell(gates, recurrent, _empty_if(reset, h))
+        return h, h
 
-    _, (hs, saved) = jax.lax.scan(one, state, (gates, resets), unroll=scan_unroll())
-    return hs, (recurrent[0], resets, saved)
+    return jax.lax.scan(one, state, (inputs, resets), unroll=scan_unroll())[1]
+
+
+def _recur_forward(inputs, recurrent, state, resets):
+    hs = _recur(inputs, recurrent, state, resets)
+    return hs, (inputs, recurrent, state, resets, hs)
 
 
 def _recur_backward(residuals, d_hs):
-    """One backward loop carries dh; the gradients of the weights are matmuls after it."""
-    hidden_weight, resets, saved = residuals
+    """One backward loop that only carries dh; all else is done for the whole sequence at once.
+
+    The gates are computed again from the states, so that neither loop has anything to store but its own h
+    or dh. With the slopes of the gates known before the loop, a step is a product and a matmul:
+
+        dhₜ₋₁ = dhₜ·z + [dhₜ·∂r, dhₜ·∂z, dhₜ·∂q] U
+    """
+    inputs, (hidden_weight, bias, candidate_bias), state, resets, hs = residuals
+    keep = ~resets[:, None]
+    before = jnp.concatenate([state[None], hs[:-1]]) * keep
+    gates = jax.vmap(_gates, in_axes=(0, 0, None, None))
+    r, z, n, q = gates(inputs, before @ hidden_weight.T, bias, candidate_bias)
+    n_slope = (1 - z) * (1 - n * n)
+    slopes = jnp.stack([n_slope * q * r * (1 - r), (before - n) * z * (1 - z), n_slope * r], axis=1)
 
     def one(carry, x):
-        d_h, reset, (h, r, z, n, q) = x
+        d_h, z, slopes = x
         d_h = d_h + carry
-        d_n = d_h * (1 - z) * (1 - n * n)
-        d_z = d_h * (h - n) * z * (1 - z)
-        d_r = d_n * q * r * (1 - r)
-        d_q = d_n * r
-        d_carry = d_h * z + jnp.concatenate([d_r, d_z, d_q]) @ hidden_weight
-        return _empty_if(reset, d_carry), (jnp.concatenate([d_r, d_z, d_n]), d_q)
+        return d_h * z + (d_h[None] * slopes).ravel() @ hidden_weight, d_h
 
-    d_state, (d_gates, d_q) = jax.lax.scan(
-        one, jnp.zeros_like(d_hs[0]), (d_hs, resets, saved), reverse=True, unroll=scan_unroll()
+    d_state, d_h = jax.lax.scan(
+        one,
+        jnp.zeros_like(state),
+        (d_hs, z * keep, slopes * keep[:, :, None]),
+        reverse=True,
+        unroll=scan_unroll(),
     )
-    h, width = saved[0], d_hs.shape[1]
-    d_weight = jnp.concatenate([d_gates[:, : 2 * width].T @ h, d_q.T @ h])
-    return d_gates, (d_weight, d_gates.sum(0), d_q.sum(0)), d_state, None
+    d_gates = (d_h[:, None] * slopes).reshape(inputs.shape)
+    d_q = d_gates[:, 2 * n.shape[1] :]
+    d_inputs = jnp.concatenate([d_gates[:, : 2 * n.shape[1]], d_h * n_slope], axis=1)
+    return d_inputs, (d_gates.T @ before, d_inputs.sum(0), d_q.sum(0)), d_state, None
 
 
 _recur.defvjp(_recur_forward, _recur_backward)

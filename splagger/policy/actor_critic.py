@@ -17,7 +17,8 @@ TANH_GAIN = 5 / 3
 class ActorCritic(eqx.Module):
     """Embedded observation → (numbers of the action distribution, value).
 
-    The networks' layers are anything callable: plain `Linear`s, or layers a hypernetwork makes.
+    The networks' layers are plain `Linear`s, or layers a hypernetwork makes. The first two see the same
+    input: `__call__` computes them as one.
     """
 
     actor: MLP
@@ -36,7 +37,12 @@ class ActorCritic(eqx.Module):
         )
 
     def __call__(self, x: Float[Array, " x"]) -> tuple[Float[Array, " a"], Float[Array, ""]]:
-        return self.actor(x), self.critic(x)[0]
+        (actor, *act), (critic, *value) = self.actor.layers, self.critic.layers
+        if not act:  # the first layers are the heads
+            return self.actor(x), self.critic(x)[0]
+        hidden = self.actor.activation(actor.beside(critic)(x))
+        acting, valuing = jnp.split(hidden, 2)
+        return MLP(tuple(act))(acting), MLP(tuple(value))(valuing)[0]
 
 
 def _network(key, sizes, head: Callable) -> MLP:

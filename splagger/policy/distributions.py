@@ -3,8 +3,9 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 from jaxtyping import Array, Float, Int, Key
+
+from splagger.spaces import Continuous, Discrete
 
 
 class Categorical(eqx.Module):
@@ -17,7 +18,11 @@ class Categorical(eqx.Module):
     logits: Float[Array, " actions"]
 
     def sample(self, key: Key[Array, ""]) -> Int[Array, ""]:
-        return jr.categorical(key, self.logits)
+        return self.perturbed(Discrete(self.logits.shape[0]).noise(key))
+
+    def perturbed(self, noise: Float[Array, " actions"]) -> Int[Array, ""]:
+        """The sample that this noise of the action space makes."""
+        return jnp.argmax(self.logits + noise)
 
     def mode(self) -> Int[Array, ""]:
         return jnp.argmax(self.logits)
@@ -46,7 +51,11 @@ class DiagonalGaussian(eqx.Module):
         return jnp.maximum(1e-6, jnp.exp(self.log_std))
 
     def sample(self, key: Key[Array, ""]) -> Float[Array, " actions"]:
-        return self.mean + self.std * jr.normal(key, self.mean.shape)
+        return self.perturbed(Continuous(self.mean.shape[0]).noise(key))
+
+    def perturbed(self, noise: Float[Array, " actions"]) -> Float[Array, " actions"]:
+        """The sample that this noise of the action space makes."""
+        return self.mean + self.std * noise
 
     def mode(self) -> Float[Array, " actions"]:
         return self.mean

@@ -17,8 +17,8 @@ def episode_returns(
     start_key, run_key = jr.split(key)
     life = begin(env, agent, tasks, start_key)
     keys = jr.split(run_key, env.horizon)
-    _, _, steps = collect(env, agent, normalizers, life, keys, explore=False)
-    ends = jnp.cumsum(steps.episode_done, axis=0)
-    episode = ends - steps.episode_done  # of the step itself; K and more belong to the next task
+    _, rollout = collect(env, agent, normalizers, life, keys, explore=False)
+    ends = jnp.cumsum(rollout.episode_done, axis=0)
+    episode = ends - rollout.episode_done  # of the step itself; K and more belong to the next task
     mine = jax.nn.one_hot(episode, env.episodes)
-    return jnp.einsum("tn,tnk->nk", steps.reward, mine)
+    return jnp.einsum("tn,tnk->nk", rollout.transitions.reward, mine)

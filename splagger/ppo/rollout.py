@@ -19,8 +19,9 @@ class Rollout(NamedTuple):
     outputs: Float[Array, "T N out"]
     noise: Float[Array, "T N z"]
     log_prob: Float[Array, "T N"]
-    task_done: Bool[Array, "T N"]
     truncated: Bool[Array, "T N"]
+    episode_done: Bool[Array, "T N"]
+    task_done: Bool[Array, "T N"]
 
 
 class Life(NamedTuple):
@@ -44,26 +45,31 @@ def collect(
     keys: Key[Array, " T"],
     explore: bool = True,
 ):
-    """(life, rollout, rewards and ends of each step) after one step for each of `keys`."""
+    """(life, rollout) after one step for each of `keys`."""
     start = agent.start()
 
-    def one(life, key):
-        """One step of one environment."""
+    def draw(key):
+        """All luck of one step of one environment."""
         noise_key, action_key, env_key = jr.split(key, 3)
-        output, obs, noise = life.memory.output, life.env.obs, agent.noise(noise_key)
+        return agent.noise(noise_key), env.space.noise(action_key), env.chance(env_key)
+
+    def one(life, luck):
+        """One step of one environment."""
+        noise, action_noise, chance = luck
+        output, obs = life.memory.output, life.env.obs
         distribution = agent.distribution(output, obs, noise, normalizers)
-        action = distribution.sample(action_key) if explore else distribution.mode()
-        state, step = env.step(env_key, life.env, action)
+        action = distribution.perturbed(action_noise) if explore else distribution.mode()
+        state, step = env.advance(chance, life.env, action)
         # Between episodes the agent sees the next one begin; only a task's end is really an end.
         seen = jnp.where(step.task_done, step.next_obs, state.obs)
         transition = Transition(obs, action, step.reward, seen)
         memory, _ = agent.memory.step(life.memory, transition, False)
         life = Life(state, empty_where(step.task_done, start, memory))
         log_prob = distribution.log_prob(action)
-        record = Rollout(transition, output, noise, log_prob, step.task_done, step.truncated)
-        return life, (record, step)
+        ends = step.truncated, step.episode_done, step.task_done
+        return life, Rollout(transition, output, noise, log_prob, *ends)
 
+    # Randomness is a chain of small operations: drawn inside the loop, it would be a third of each step.
     envs = life.env.obs.shape[0]
-    advance = lambda life, key: jax.vmap(one)(life, jr.split(key, envs))  # noqa: E731
-    life, (rollout, steps) = jax.lax.scan(advance, life, keys)
-    return life, rollout, steps
+    luck = jax.vmap(lambda key: jax.vmap(draw)(jr.split(key, envs)))(keys)
+    return jax.lax.scan(jax.vmap(one), life, luck)

@@ -95,21 +95,24 @@ def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[Train
     """One rollout, and all that is learned from it."""
     rollout_key, shuffle_key, explain_key = jr.split(jr.fold_in(state.key, state.update), 3)
     before = state.life.memory
-    life, rollout, _ = collect(
-        config.env,
-        state.agent,
-        state.normalizers,
-        state.life,
-        jr.split(rollout_key, config.ppo.steps),
-    )
-    scale, batch = judge(config.ppo, state, life, rollout)
+    with jax.named_scope("rollout"):
+        life, rollout = collect(
+            config.env,
+            state.agent,
+            state.normalizers,
+            state.life,
+            jr.split(rollout_key, config.ppo.steps),
+        )
+    with jax.named_scope("judging"):
+        scale, batch = judge(config.ppo, state, life, rollout)
     state, metrics = improve(config, tunables, state, rollout, batch, shuffle_key)
     state, explained = explain(config, state, rollout, explain_key)
 
     # What the agent remembers is told again by the new parameters, and only now the moments move:
     # the epochs saw those that the rollout had used, so their ratios started at 1.
     replay = jax.vmap(state.agent.replay, in_axes=(0, 1, 1), out_axes=(0, 1))
-    memory, outputs = replay(before, rollout.transitions, rollout.task_done)
+    with jax.named_scope("retelling"):
+        memory, outputs = replay(before, rollout.transitions, rollout.task_done)
     normalizers = Normalizers(
         state.normalizers.obs.update(batch.obs),
         state.normalizers.output.update(_flat(outputs)),
@@ -174,10 +177,11 @@ def improve(
         agent, optimizers = carry
         loss = ft.partial(_loss, config, tunables, state, rollout, batch, index)
         grads, metrics = jax.grad(loss, has_aux=True)((agent.memory, agent.policy))
-        steps, encoder_state = encoder.update(grads[0], optimizers.encoder)
-        memory = _descend(agent.memory, steps, rate)
-        steps, policy_state = policy.update(grads[1], optimizers.policy)
-        agent = Agent(memory, agent.latent, _descend(agent.policy, steps, rate), agent.decoder)
+        with jax.named_scope("adam"):
+            steps, encoder_state = encoder.update(grads[0], optimizers.encoder)
+            memory = _descend(agent.memory, steps, rate)
+            steps, policy_state = policy.update(grads[1], optimizers.policy)
+            agent = Agent(memory, agent.latent, _descend(agent.policy, steps, rate), agent.decoder)
         metrics["encoder_grad_norm"] = optax.tree.norm(grads[0])
         metrics["policy_grad_norm"] = optax.tree.norm(grads[1])
         return (agent, optimizers._replace(encoder=encoder_state, policy=policy_state)), metrics
@@ -197,11 +201,15 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     ppo = config.ppo
     agent = Agent(params[0], state.agent.latent, params[1], None)
     replay = jax.vmap(agent.replay, in_axes=(0, 1, 1), out_axes=(0, 1))
-    _, outputs = replay(state.life.memory, rollout.transitions, rollout.task_done)
+    with jax.named_scope("memory"):
+        _, outputs = replay(state.life.memory, rollout.transitions, rollout.task_done)
     picked = jax.tree.map(lambda x: x[index], batch)
 
     judged = jax.vmap(agent.judge, in_axes=(0, 0, 0, None))
-    distribution, value = judged(_flat(outputs)[index], picked.obs, picked.noise, state.normalizers)
+    with jax.named_scope("policy"):
+        distribution, value = judged(
+            _flat(outputs)[index], picked.obs, picked.noise, state.normalizers
+        )
     log_prob = jax.vmap(lambda d, a: d.log_prob(a))(distribution, picked.action)
     ratio = jnp.exp(log_prob - picked.log_prob)
     policy_loss = losses.surrogate(ratio, picked.advantage, ppo.clip).mean()
@@ -256,7 +264,9 @@ def evaluation(config: Config, state: TrainState) -> Metrics:
     """Return per episode and per meta-episode on fresh tasks: the same for every method and rate."""
     key = jr.fold_in(jr.fold_in(state.key, EVAL_STREAM), state.update)
     tasks = config.ppo.eval_tasks
-    returns = episode_returns(config.env, state.agent, state.normalizers, tasks, key).mean(axis=0)
+    with jax.named_scope("evaluation"):
+        each = episode_returns(config.env, state.agent, state.normalizers, tasks, key)
+    returns = each.mean(axis=0)
     episodes = {f"return_episode_{k + 1}": r for k, r in enumerate(returns)}
     return {"return": returns.sum(), **episodes}
 

@@ -64,10 +64,7 @@ class TransitionEmbedding(eqx.Module):
         )
 
     def __call__(self, transition: Transition) -> Float[Array, " x"]:
-        parts = (
-            self.state(transition.obs),
-            self.action(self.space.encode(transition.action)),
-            self.reward(transition.reward[None]),
-            self.state(transition.next_obs),
-        )
-        return jax.nn.relu(jnp.concatenate(parts))
+        before, after = jax.vmap(self.state)(jnp.stack([transition.obs, transition.next_obs]))
+        action = self.action(self.space.encode(transition.action))
+        reward = self.reward(transition.reward[None])
+        return jax.nn.relu(jnp.concatenate([before, action, reward, after]))

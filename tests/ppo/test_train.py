@@ -32,7 +32,7 @@ def begun():
     """A state, and the life and the rollout that its next update begins with."""
     state = random_state(CONFIG)
     key = jr.split(jr.fold_in(state.key, state.update), 3)[0]
-    run = quick(lambda s, keys: collect(CHANCE, s.agent, s.normalizers, s.life, keys)[:2])
+    run = quick(lambda s, keys: collect(CHANCE, s.agent, s.normalizers, s.life, keys))
     return state, *run(state, jr.split(key, CONFIG.ppo.steps))
 
 
