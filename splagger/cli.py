@@ -78,6 +78,7 @@ class List:
             return
         rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
         _table("Environments", ("name", "episodes", "frames", ""), rows)
+        print("  and anybody's: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID")
         same = {name: alias for alias, name in ALIASES.items()}
         rows = [
             (

@@ -9,7 +9,7 @@ import dataclasses
 import functools as ft
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -43,6 +43,7 @@ class HostMetaEnv(AbstractMetaEnv):
     The done flag, the ends of episodes and of tasks are those of `MetaEnv`.
     """
 
+    crowd: ClassVar[int] = 32  # each of them is a program of its own
     env: GymEnv = eqx.field(static=True)
     episodes: int = eqx.field(static=True)
 

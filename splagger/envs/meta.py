@@ -2,7 +2,7 @@
 
 import abc
 import functools as ft
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -50,6 +50,9 @@ class AbstractMetaEnv(eqx.Module):
     """
 
     episodes: eqx.AbstractVar[int]
+    crowd: ClassVar[int] = (
+        256  # enough side by side to fill a machine, little enough for its memory
+    )
 
     @property
     @abc.abstractmethod

@@ -71,7 +71,7 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
     if tasks < 2:
         raise ValueError(f"an interval needs at least 2 tasks, got {tasks}")
     use_compilation_cache()
-    batch = min(tasks, 256)  # enough to fill the machine, little enough for its memory
+    batch = min(tasks, player.env.crowd)
     one = jax.jit(
         lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key)
     )

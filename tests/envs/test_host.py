@@ -210,6 +210,8 @@ def test_dictionaries_are_flattened_and_actions_scaled_to_their_bounds():
     state = jax.jit(env.reset)(jr.key(0))
     parts = {"bits": [0, 1], "box": [0, 1, 2, 3], "many": [0, 1, 0, 0, 1], "one": [0, 1, 0]}
     np.testing.assert_array_equal(state.obs, np.concatenate([parts[k] for k in sorted(parts)]))
+    np.testing.assert_array_equal(env.flatten(gym_probes.Everything().seen()), state.obs)
+    np.testing.assert_array_equal(env.action([1, 7]), [[10, 7]])
     # first number: 0 … 10, half-way at 0; second: no upper bound, so only cut below
     for action, first, second in [((0, 0), 5, 0), ((-1, 7), 0, 7), ((9, -9), 10, -4)]:
         _, out = jax.jit(env.step)(jr.key(1), state, jnp.array(action, jnp.float32))
