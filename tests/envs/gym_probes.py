@@ -188,3 +188,20 @@ class Stuck(Walk):
 
     def __init__(self):
         super().__init__()
+
+
+class Recall(Walk):
+    """A sign is seen first, and asked for at the fourth step: 1 for the right answer, -1 for the wrong one."""
+
+    def draw(self, options):
+        return float(self.np_random.integers(2))
+
+    def step(self, action):
+        self.time += 1
+        asked = self.time == 4
+        reward = (1.0 if action == self.secret else -1.0) if asked else 0.0
+        return self.seen(), reward, asked, False, {}
+
+    def seen(self):
+        sign = 2 * self.secret - 1 if self.time == 0 else 0
+        return np.array([self.time / 4, sign, 0], np.float32)
