@@ -13,6 +13,7 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	sh .ci/browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(READY)

@@ -8,6 +8,7 @@
 import sys as _sys
 
 from splagger import aggregators as aggregators
+from splagger import analysis as analysis
 from splagger import envs as envs
 from splagger.agent import Agent as Agent
 from splagger.agent import Interface as Interface

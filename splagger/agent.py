@@ -134,6 +134,30 @@ class Agent(eqx.Module):
         outputs = jnp.concatenate([memory.output[None], after[:-1]])
         return empty_where(task_done[-1], start, last), outputs
 
+    def retell(
+        self,
+        memory: Memory,
+        transitions: Transition,
+        task_done: Bool[Array, " T"],
+        task_length: int | None = None,
+    ) -> Float[Array, "T out"]:
+        """The outputs of `replay`. A rollout of whole tasks, each of `task_length` steps, is unrolled with
+        its tasks side by side: so many steps in a row instead of T.
+        """
+        steps = task_done.shape[0]
+        if task_length is None or steps % task_length:
+            return self.replay(memory, transitions, task_done)[1]
+
+        def by_task(x):
+            return x.reshape(steps // task_length, task_length, *x.shape[1:])
+
+        resets = jnp.concatenate([jnp.zeros(1, bool), task_done[:-1]])  # empty all but the first
+        told = jax.tree.map(by_task, (transitions, resets))
+        _, after = jax.vmap(self.memory.unroll, in_axes=(None, 0, 0))(memory, *told)
+        after = after.reshape(steps, -1)
+        after = jnp.where(task_done[:, None], self.start().output, after)
+        return jnp.concatenate([memory.output[None], after[:-1]])
+
 
 def empty_where(task_done, start: Memory, memory: Memory) -> Memory:
     return jax.tree.map(lambda s, m: jnp.where(task_done, s, m), start, memory)

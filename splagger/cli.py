@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from splagger.analysis.options import Options
+
 Positional = tyro.conf.Positional
 
 
@@ -221,6 +223,83 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """Draw the paper's figures from run folders, and tell the commands that make what is missing."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    runs: Path = Path("results")
+    """Where run folders are."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are."""
+    out: Path = Path("figures")
+    """Where NAME.png, NAME.pdf and NAME.csv go."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import commands
+        from splagger.figures import export
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import select
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        for figure in select(self.name):
+            paths = export.save(figure, evidence, self.out)
+            print(f"{figure.name}: {' '.join(map(str, paths)) or 'nothing to draw'}")
+            for command in commands(figure.missing(evidence), self.runs, self.analyses):
+                print(f"  missing, made by: {command}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one self-contained HTML page: figures, claims with verdicts, settings, and how each run was made."""
+
+    runs: Path = Path("results")
+    """Where run folders are."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import commands
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import ROWS
+        from splagger.figures.report import report
+        from splagger.recorded import RunError
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        if not evidence.runs and not self.analyses.is_dir():
+            raise RunError(f"no run folder in {self.runs}; `splagger figure all` tells what to run")
+        missing = {row.name: row.missing(evidence) for row in ROWS}
+        tell = {name: commands(m, self.runs, self.analyses) for name, m in missing.items()}
+        self.output.write_text(report(evidence, tell))
+        print(f"{self.output}: {len(evidence.runs)} runs")
+
+
+@dataclass(frozen=True)
+class Analyse:
+    """Look into memories, fresh or trained: gradients, permutations, beliefs, and what is remembered."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, or all."""
+    run: tuple[Path, ...] = ()
+    """Run folders whose agents to analyze; fresh agents if none are given."""
+    out: Path = Path("results/analysis")
+    """Where the numbers go: NAME/initialization or NAME/ENV below it."""
+    options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
+
+    def __call__(self) -> None:
+        from splagger.analysis import analyze
+        from splagger.figures.memory import draw_memory
+
+        for folder in analyze(self.name, self.run, self.out, self.options):
+            print(folder / "values.csv")
+            if folder.parent.name == "memory":
+                for picture in draw_memory(folder):
+                    print(picture)
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure training speed: frames a second, compile time, peak memory."""
 
@@ -257,6 +336,10 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Figure, tyro.conf.subcommand("figure")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyse")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyze")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 

@@ -26,6 +26,8 @@ from tests.experiments.tiny import (  # noqa: F401
 
 GRID = ("rates", "seeds", "first-seed", "frames", "episodes", "entropy-weights", "kl-weights")
 GRID += ("temperatures", "set", "out", "save-every")
+OPTIONS_OF_ANALYSES = ("length", "independent", "jacobian", "real", "task-seed", "every-seed")
+OPTIONS_OF_ANALYSES += ("env", "methods", "seeds")
 OPTIONS = {
     "list": ("json",),
     "train": (*GRID, "force"),
@@ -33,6 +35,10 @@ OPTIONS = {
     "evaluate": ("tasks", "rate", "seed"),
     "watch": ("output", "task-seed", "rate", "seed"),
     "plot": ("output",),
+    "figure": ("runs", "analyses", "out"),
+    "report": ("runs", "analyses", "output"),
+    "analyse": (*OPTIONS_OF_ANALYSES, "run", "out"),
+    "analyze": (*OPTIONS_OF_ANALYSES, "run", "out"),
     "bench": ("runs", "blocks", "json"),
 }
 

@@ -26,9 +26,11 @@ MAY_IMPORT = {
     "ppo": AGENT | {"envs"},
     "registry": AGENT | {"envs", "ppo"},
     "interop": AGENT | {"envs", "ppo", "registry"},
-    "figures": AGENT | {"envs", "ppo", "registry"},
     "resolve": AGENT | {"envs", "ppo", "registry"},
-    "experiments": AGENT | {"envs", "ppo", "registry", "resolve", "figures"},
+    "recorded": set(),
+    "figures": {"recorded", "tables"},
+    "experiments": AGENT | {"envs", "ppo", "registry", "resolve", "figures", "recorded"},
+    "analysis": AGENT | {"envs", "ppo", "registry", "resolve", "experiments", "recorded"},
 }
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
 
@@ -82,6 +84,14 @@ def test_the_layers_have_no_cycle():
 @pytest.mark.parametrize("part", ["nn", "aggregators"])
 def test_building_blocks_need_jax_and_equinox_only(part):
     allowed = {"jax", "equinox", "jaxtyping", "splagger"} | sys.stdlib_module_names
+    tops = {name.split(".")[0] for path in files_of(part) for name in modules_imported(path)}
+    assert tops <= allowed
+
+
+@pytest.mark.parametrize("part", ["figures", "recorded"])
+def test_figures_are_drawn_without_jax(part):
+    """What they need of the package, they get from parts that need no jax either."""
+    allowed = {"numpy", "pandas", "matplotlib", "splagger"} | sys.stdlib_module_names
     tops = {name.split(".")[0] for path in files_of(part) for name in modules_imported(path)}
     assert tops <= allowed
 

@@ -126,6 +126,11 @@ class MetaEnv(AbstractMetaEnv):
     def horizon(self) -> int:
         return self.episodes * self.env.spec.horizon
 
+    @property
+    def task_length(self) -> int | None:
+        """Steps of every meta-episode, where all have the same."""
+        return self.horizon if self.env.spec.punctual else None
+
     def reset(self, key: Key[Array, ""]) -> MetaState:
         task_key, episode_key = jr.split(key)
         task = self.env.sample_task(task_key)

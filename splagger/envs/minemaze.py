@@ -108,6 +108,11 @@ class MineMaze(eqx.Module):
         doors = jnp.where(state.progress == self.end, _index("end"), room)
         return jnp.where(state.progress == 0, signal, doors)
 
+    def shows_signal(self, obs: Float[Array, " obs"]) -> Bool[Array, ""]:
+        """Whether this is the picture of a signal."""
+        signals = jnp.asarray(_sheet(self.images, self.resolution))[jnp.array(_SIGNALS)]
+        return jnp.any(jnp.all(signals == obs[None], axis=1))
+
     def coordinates(self, state: MineState):
         """(phase, room, x, y) of a state, for pictures."""
         progress, side = int(state.progress), int(state.side)
@@ -156,6 +161,9 @@ def _sheet(images, resolution):
 
 def _index(name):
     return views.VIEWS.index(name)
+
+
+_SIGNALS = (_index("green"), _index("red"))
 
 
 def _room_view(place, side, kind):

@@ -51,7 +51,8 @@ class Planning(eqx.Module):
     def spec(self) -> EnvSpec:
         obs_size = 2 * self.nodes if self.show_labels else 1
         names = ("up", "down", "left", "right", "collect")
-        return EnvSpec("Planning Game", obs_size, Discrete(5), self.horizon, 0.0, 1.0, names)
+        size, space = obs_size, Discrete(5)
+        return EnvSpec("Planning Game", size, space, self.horizon, 0.0, 1.0, names, punctual=True)
 
     def sample_task(self, key: Key[Array, ""]) -> Int[Array, " nodes"]:
         return jr.permutation(key, self.nodes)

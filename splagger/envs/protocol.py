@@ -12,7 +12,8 @@ State = Any  # a pytree of arrays: all that changes within an episode
 
 
 class EnvSpec(NamedTuple):
-    """The shape of an environment: `horizon` is the longest an episode can last, in steps."""
+    """The shape of an environment: `horizon` is the longest an episode can last, in steps; `punctual`, that
+    every episode lasts so long."""
 
     name: str
     obs_size: int
@@ -21,6 +22,7 @@ class EnvSpec(NamedTuple):
     obs_low: float = -math.inf
     obs_high: float = math.inf
     action_names: tuple[str, ...] = ()
+    punctual: bool = False
 
 
 class Step(NamedTuple):

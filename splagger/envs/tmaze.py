@@ -61,9 +61,8 @@ class TMaze(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec(
-            "T-Maze", 4, Discrete(4), self.length, -1.0, 1.0, ("left", "right", "up", "down")
-        )
+        names = "left", "right", "up", "down"
+        return EnvSpec("T-Maze", 4, Discrete(4), self.length, -1.0, 1.0, names, punctual=True)
 
     def sample_task(self, key: Key[Array, ""]) -> TMazeTask:
         ups = jr.bernoulli(key, shape=(max(1, len(self.signals)),))
@@ -88,6 +87,10 @@ class TMaze(eqx.Module):
         signal = jnp.sum(here * task.signals)
         first, last = state.position == 0, state.position == self.length - 1
         return jnp.stack([first, signal, last, state.noise]).astype(jnp.float32)
+
+    def shows_signal(self, obs: Float[Array, " 4"]) -> Bool[Array, ""]:
+        """Whether this is what a signal cell looks like."""
+        return obs[1] != 0
 
     def render(self, task: TMazeTask, state: TMazeState, episode: int = 0, episodes: int = 1):
         from splagger.envs import render

@@ -30,8 +30,10 @@ class Player:
         env: AbstractMetaEnv,
         point: Point,
         seed: int = 0,
+        run: Run | None = None,
     ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
+        self.run = run  # that it was trained in
         self._key = jr.key(seed)
         self._act, self._observe = jax.jit(_act, static_argnums=4), jax.jit(Agent.observe)
         self.reset()
@@ -97,7 +99,7 @@ def load(
     if restored is None:
         raise RunError(f"{folder.path} has no checkpoint yet")
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), restored[1])
-    return Player(state.agent, state.normalizers, run.row.meta, run.points[index])
+    return Player(state.agent, state.normalizers, run.row.meta, run.points[index], run=run)
 
 
 def run_of(folder: RunFolder, env: Any = None, method: Any = None) -> Run:

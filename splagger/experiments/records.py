@@ -24,18 +24,16 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-LOCK, DESCRIPTION, CURVES, CHECKPOINTS = "lock", "run.json", "curves.csv", "checkpoints"
+from splagger.recorded import CURVES as CURVES
+from splagger.recorded import DESCRIPTION as DESCRIPTION
+from splagger.recorded import RecordedRun, find_recorded
+from splagger.recorded import RunError as RunError
+
+LOCK, CHECKPOINTS = "lock", "checkpoints"
 
 
-class RunError(RuntimeError):
-    """Something about a run folder that the user can mend; the message says how."""
-
-
-class RunFolder:
-    """One experiment on disk."""
-
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
+class RunFolder(RecordedRun):
+    """One experiment on disk, to be read and written."""
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -49,24 +47,6 @@ class RunFolder:
                     f"another process is training in {self.path}; wait for it, or choose another --out"
                 ) from None
             yield
-
-    @property
-    def exists(self) -> bool:
-        return (self.path / DESCRIPTION).is_file()
-
-    def read(self) -> dict[str, Any]:
-        """What run.json says."""
-        try:
-            record = json.loads((self.path / DESCRIPTION).read_text())
-        except (FileNotFoundError, NotADirectoryError):
-            raise RunError(f"{self.path} is no run folder: it has no {DESCRIPTION}") from None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            record, reason = None, str(error)
-        else:
-            reason = "it holds no description"
-        if not isinstance(record, dict):
-            raise RunError(f"{self.path / DESCRIPTION} is damaged ({reason}); --force starts over")
-        return record
 
     def write(self, description: dict[str, Any]) -> None:
         write_atomically(self.path / DESCRIPTION, json.dumps(description, indent=2) + "\n")
@@ -84,13 +64,6 @@ class RunFolder:
         writer.writeheader()
         writer.writerows(rows)
         write_atomically(self.path / CURVES, text.getvalue())
-
-    def read_curves(self) -> list[dict[str, Any]]:
-        """The rows of curves.csv; numbers as numbers."""
-        if not (self.path / CURVES).is_file():
-            return []
-        with open(self.path / CURVES, newline="") as handle:
-            return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(handle)]
 
     def checkpoints(self) -> list[int]:
         """The updates after which a whole checkpoint was written, oldest first."""
@@ -142,7 +115,7 @@ class RunFolder:
 
 def find(root: str | Path) -> list[RunFolder]:
     """All run folders below `root`, in order of their path."""
-    return [RunFolder(path.parent) for path in sorted(Path(root).glob(f"**/{DESCRIPTION}"))]
+    return [RunFolder(run.path) for run in find_recorded(root)]
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -205,11 +178,3 @@ def _from_named_leaves(example, leaves: dict[str, np.ndarray]):
         return jr.wrap_key_data(jnp.asarray(next(stored))) if _is_key(template) else next(stored)
 
     return jax.tree.map(fill, example)
-
-
-def _number(text: str) -> Any:
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() and "." not in text and "e" not in text else value

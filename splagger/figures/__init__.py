@@ -1,1 +1,1 @@
-"""Pictures from run folders: numpy and matplotlib, no jax."""
+"""Statistics and pictures from run folders: numpy, pandas and matplotlib, no jax."""

@@ -1,101 +1,119 @@
-"""Learning curves, drawn to be read: direct labels, colors that everybody can tell apart."""
+"""Figures, drawn to be read: a method looks the same everywhere, and the same lines give the same bytes."""
 
+import io
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from splagger.figures.stats import bootstrap_interval, smooth
+from splagger.figures.panels import Figure, Line, Panel
 
-# Okabe and Ito's palette, which stays apart for color-blind readers; black is for reference lines
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+Drawn = Sequence[tuple[Panel, Sequence[Line]]]
 
+# nothing in a file tells when, where or by which version it was drawn
+PLAIN: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
+}
 
-class Curve(NamedTuple):
-    """One method at one rate: its seeds' returns at the same frames."""
-
-    label: str
-    frames: np.ndarray  # [T]
-    returns: np.ndarray  # [S, T]
-
-
-def curve_of(label: str, rows: Sequence[dict[str, Any]], rate: float) -> Curve:
-    """The curve of one rate out of a run's rows; seeds that stopped early are left out."""
-    mine = [row for row in rows if row["rate"] == rate]
-    frames = sorted({row["frames"] for row in mine})
-    members: dict[tuple, dict[int, float]] = {}
-    for row in mine:
-        key = tuple(row[k] for k in ("seed", "entropy_weight", "kl_weight", "temperature"))
-        members.setdefault(key, {})[row["frames"]] = row["return"]
-    whole = [[m[f] for f in frames] for m in members.values() if len(m) == len(frames)]
-    return Curve(label, np.array(frames, float), np.array(whole).reshape(-1, len(frames)))
+HALF = (0, (5, 5))  # a line that would hide another leaves half of it to be seen
+LOWEST = 1e-9  # of the largest value: where a logarithmic axis ends
+WIDTHS = {2: 4.2, 3: 3.6}  # inches of a panel, by how many stand side by side
 
 
-def draw_curves(
-    curves: Sequence[Curve], path: str | Path, title: str = "", best: float | None = None
-) -> None:
-    """Mean over seeds with the 68% bootstrap interval, smoothed, as PNG, PDF or SVG by the path's ending."""
+def picture(figure: Figure, drawn: Drawn, kind: str) -> bytes:
+    """The figure's panels side by side as PNG, PDF or SVG."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-        unit, unit_name = _unit(max(curve.frames[-1] for curve in curves))
-        if best is not None:
-            axes.axhline(best, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
-            axes.annotate(
-                "best possible", (0, best), (2, 3), textcoords="offset points", fontsize=8
-            )
-        ends = []
-        for color, curve in zip(_colors(len(curves)), curves, strict=True):
-            smoothed = np.array([smooth(seed) for seed in curve.returns])
-            low, mean, high = bootstrap_interval(smoothed)
-            axes.plot(curve.frames / unit, mean, color=color, linewidth=2)
-            axes.fill_between(curve.frames / unit, low, high, color=color, alpha=0.2, linewidth=0)
-            ends.append((mean[-1], curve.label, color))
-        _label_ends(axes, ends)
-        axes.set(title=title, xlabel=f"frames ({unit_name})", ylabel="return of a meta-episode")
-        axes.margins(x=0)
-        figure.savefig(path, dpi=200)
-        plt.close(figure)
+        columns = min(figure.columns, len(drawn))
+        rows = -(-len(drawn) // columns)
+        width = 6.4 if len(drawn) == 1 else WIDTHS.get(columns, 3.6) * columns
+        size = (width, 2.8 * rows + 0.6)
+        canvas, axes = plt.subplots(
+            rows, columns, squeeze=False, figsize=size, layout="constrained"
+        )
+        for place, (panel, lines) in zip(axes.flat, drawn, strict=False):
+            _panel(place, panel, lines)
+        for place in axes.flat[len(drawn) :]:
+            place.set_visible(False)
+        _names(canvas, axes.flat[0], drawn)
+        data = io.BytesIO()
+        canvas.savefig(data, format=kind, dpi=200, metadata=PLAIN[kind])
+        plt.close(canvas)
+    return data.getvalue()
 
 
-def _label_ends(axes, ends) -> None:
-    """Names beside the lines' ends, moved apart where they would overlap."""
+def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
+    axes.set_yscale("log" if panel.log else "linear")
+    below: list[Line] = []
+    for line in reversed(lines):  # the first, the method it is about, lies on top
+        hides = any(np.array_equal(line.mean, other.mean) for other in below)
+        _line(axes, line, HALF if hides else line.style.dash, panel.log)
+        below.append(line)
+    if panel.log:
+        axes.set_ylim(
+            bottom=max(axes.get_ylim()[0], LOWEST * max(float(line.mean.max()) for line in lines))
+        )
+    if panel.best is not None:
+        axes.axhline(panel.best, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
+        place = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 8}
+        axes.annotate("best known", (0, panel.best), xycoords=("axes fraction", "data"), **place)
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.margins(x=0, y=0.09)
+
+
+def _line(axes, line: Line, dash, log: bool) -> None:
+    """On a logarithmic axis zeros have no place: the line breaks, and a point between two zeros is a dot."""
+    color = line.style.color
+    mean = np.where(line.mean > 0, line.mean, np.nan) if log else line.mean
+    padded = np.isnan(np.pad(mean, 1, constant_values=np.nan))
+    alone = padded[:-2] & ~padded[1:-1] & padded[2:]
+    axes.plot(line.x[alone], mean[alone], ".", color=color, markersize=7)
+    axes.plot(line.x, mean, color=color, linestyle=dash, linewidth=line.width)
+    axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.18, linewidth=0)
+
+
+def _names(canvas, first, drawn: Drawn) -> None:
+    """One legend for all panels; a single panel has its names beside the lines."""
+    named = [line for _, lines in drawn for line in lines if line.named]
+    if len(drawn) == 1 and not drawn[0][0].log:
+        return _beside(first, named)
+    from matplotlib.lines import Line2D
+
+    styles = {line.style: line.width for line in named}
+    handles = [
+        Line2D([], [], color=s.color, linestyle=s.dash, linewidth=w, label=s.label)
+        for s, w in styles.items()
+    ]
+    longest = max(len(style.label) for style in styles)
+    columns = max(1, int(canvas.get_figwidth() / (0.6 + 0.085 * longest)))  # inches
+    columns = -(-len(handles) // -(-len(handles) // columns))  # rows of equal length
+    canvas.legend(handles=handles, loc="outside lower center", ncols=columns)
+
+
+def _beside(axes, lines: Sequence[Line]) -> None:
+    """Names at the lines' ends, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     gap = 0.07 * (high - low)
-    ends = sorted(ends)
+    ends = sorted((float(line.mean[-1]), line.style.label, line.style.color) for line in lines)
     places = [value for value, _, _ in ends]
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + gap)
     places[-1] = min(places[-1], high)
     for i in reversed(range(len(places) - 1)):
         places[i] = min(places[i], places[i + 1] - gap)
+    offset = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "weight": "bold"}
     for place, (_, label, color) in zip(places, ends, strict=True):
-        axes.annotate(
-            label,
-            (1, place),
-            (6, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            color=color,
-            va="center",
-            weight="bold",
-        )
-
-
-def _unit(frames: float) -> tuple[float, str]:
-    return (1e6, "millions") if frames >= 1e6 else (1e3, "thousands")
-
-
-def _colors(count: int) -> list[str]:
-    return [PALETTE[i % len(PALETTE)] for i in range(count)]
+        axes.annotate(label, (1, place), xycoords=("axes fraction", "data"), color=color, **offset)
 
 
 STYLE = {
+    "font.family": "DejaVu Sans",  # it comes with matplotlib, so every machine draws the same
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -104,6 +122,11 @@ STYLE = {
     "axes.axisbelow": True,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
+    "axes.titlesize": 10,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
     "pdf.fonttype": 42,
-    "svg.fonttype": "none",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "splagger",
 }

@@ -1,10 +1,44 @@
-"""From runs to curves: which rate, what mean, how sure."""
+"""From returns to numbers with intervals. Every resampling starts from one seed: same input, same figure."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+SEED = 0
+Reduced = np.ndarray | np.floating  # an array without its last axis: a number, if it had one
+LAST = 0.1  # the end of training: its last tenth, the window that curves are smoothed with too
+
+
+class Estimate(NamedTuple):
+    """A number and the interval it lies in."""
+
+    value: float
+    low: float
+    high: float
+
+
+def estimate(
+    statistic: Callable[..., Reduced],
+    *strata: np.ndarray,
+    level: float = 0.95,
+    draws: int = 2000,
+) -> Estimate:
+    """statistic(*strata) with its percentile interval, each stratum resampled on its own.
+
+    The statistic reduces the last axis of every stratum; leading axes are resamplings.
+
+    >>> estimate(interquartile_mean, np.array([3.0, 3.0, 3.0]))
+    Estimate(value=3.0, low=3.0, high=3.0)
+    """
+    random = np.random.default_rng(SEED)
+    resampled = [s[random.integers(len(s), size=(draws, len(s)))] for s in strata]
+    low, high = np.quantile(statistic(*resampled), [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(float(statistic(*strata)), float(low), float(high))
+
 
 def bootstrap_interval(
-    curves: np.ndarray, level: float = 0.68, draws: int = 1000, seed: int = 0
+    curves: np.ndarray, level: float = 0.68, draws: int = 1000
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """[S, T] curves → (low, mean, high), each [T]; seeds resampled with replacement, as in the paper.
 
@@ -12,18 +46,62 @@ def bootstrap_interval(
     >>> mean.tolist(), float(high[1] - low[1])
     ([2.0, 2.0], 0.0)
     """
-    picks = np.random.default_rng(seed).integers(len(curves), size=(draws, len(curves)))
+    picks = np.random.default_rng(SEED).integers(len(curves), size=(draws, len(curves)))
     edges = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(curves[picks].mean(axis=1), edges, axis=0)
     return low, curves.mean(axis=0), high
 
 
-def smooth(curve: np.ndarray, fraction: float = 0.1) -> np.ndarray:
+def interquartile_mean(values: np.ndarray) -> Reduced:
+    """Mean of what is left of [..., S] after the lowest and the highest ⌊S/4⌋ are dropped.
+
+    >>> float(interquartile_mean(np.array([0.0, 2.0, 4.0, 99.0])))
+    3.0
+    """
+    cut = values.shape[-1] // 4
+    return np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut].mean(axis=-1)
+
+
+def improvement(better: np.ndarray, worse: np.ndarray) -> Reduced:
+    """P(X > Y) + P(X = Y)/2 for X drawn from `better` and Y from `worse`, [..., S] and [..., R].
+
+    >>> float(improvement(np.array([1.0, 2.0]), np.array([0.0, 2.0])))
+    0.625
+    """
+    pairs = better[..., :, None] - worse[..., None, :]
+    return ((pairs > 0) + (pairs == 0) / 2).mean(axis=(-2, -1))
+
+
+def difference(better: np.ndarray, worse: np.ndarray) -> Reduced:
+    """mean(X) - mean(Y) over the last axes."""
+    return better.mean(axis=-1) - worse.mean(axis=-1)
+
+
+def over_training(curves: np.ndarray) -> np.ndarray:
+    """[S, T] → [S]: mean over all evaluations, by which the paper chooses rates."""
+    return curves.mean(axis=1)
+
+
+def at_the_end(curves: np.ndarray) -> np.ndarray:
+    """[S, T] → [S]: mean over the last tenth of the evaluations."""
+    return curves[:, -max(1, int(LAST * curves.shape[1])) :].mean(axis=1)
+
+
+def smooth(curve: np.ndarray) -> np.ndarray:
     """Trailing mean over a tenth of the points, at least two; the start is padded with its first value.
 
     >>> smooth(np.array([0.0, 2.0, 4.0])).tolist()
     [0.0, 1.0, 3.0]
     """
-    window = max(2, int(fraction * len(curve)))
+    window = max(2, int(LAST * len(curve)))
     padded = np.concatenate([np.full(window - 1, curve[0]), curve])
     return np.convolve(padded, np.full(window, 1 / window), mode="valid")
+
+
+def thin(length: int, most: int = 200) -> np.ndarray:
+    """Indices of at most `most` points, evenly spread, with the first and the last.
+
+    >>> thin(5, most=3).tolist(), thin(2).tolist()
+    ([0, 2, 4], [0, 1])
+    """
+    return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))

@@ -61,7 +61,7 @@ class GRU(eqx.Module):
 
 def scan_unroll() -> int:
     """Steps of a loop compiled as one: a GPU launches fewer kernels, a CPU only compiles longer."""
-    return 1 if jax.default_backend() == "cpu" else 8
+    return 1 if jax.default_backend() == "cpu" else 4
 
 
 def _empty_if(reset, h):

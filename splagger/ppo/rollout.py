@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Key
 
 from splagger.agent import Agent, Normalizers, empty_where
@@ -67,9 +68,25 @@ def collect(
         life = Life(state, empty_where(step.task_done, start, memory))
         log_prob = distribution.log_prob(action)
         ends = step.truncated, step.episode_done, step.task_done
-        return life, Rollout(transition, output, noise, log_prob, *ends)
+        return life, _pack(Rollout(transition, output, noise, log_prob, *ends))
 
     # Randomness is a chain of small operations: drawn inside the loop, it would be a third of each step.
     envs = life.env.obs.shape[0]
     luck = jax.vmap(lambda key: jax.vmap(draw)(jr.split(key, envs)))(keys)
-    return jax.lax.scan(jax.vmap(one), life, luck)
+    life, records = jax.lax.scan(jax.vmap(one), life, luck)
+    return life, jax.vmap(jax.vmap(_unpacker(env, agent)))(records)
+
+
+def _pack(record: Rollout) -> Float[Array, " numbers"]:
+    """One vector: a loop that records it writes once a step instead of once a field."""
+    return ravel_pytree(record)[0]
+
+
+def _unpacker(env: AbstractMetaEnv, agent: Agent):
+    """The inverse of `_pack`."""
+    obs, number, flag = jnp.zeros(env.obs_size), jnp.zeros(()), jnp.zeros((), bool)
+    transition = Transition(obs, env.space.zero(), number, obs)
+    noise = jax.eval_shape(agent.noise, jr.key(0))
+    output = jnp.zeros(agent.memory.output_size)
+    example = Rollout(transition, output, jnp.zeros(noise.shape), number, flag, flag, flag)
+    return ravel_pytree(example)[1]

@@ -200,9 +200,11 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     """The PPO loss of the steps at `index`; its gradient flows through the whole rollout."""
     ppo = config.ppo
     agent = Agent(params[0], state.agent.latent, params[1], None)
-    replay = jax.vmap(agent.replay, in_axes=(0, 1, 1), out_axes=(0, 1))
+    retell = ft.partial(agent.retell, task_length=config.env.task_length)
     with jax.named_scope("memory"):
-        _, outputs = replay(state.life.memory, rollout.transitions, rollout.task_done)
+        outputs = jax.vmap(retell, in_axes=(0, 1, 1), out_axes=1)(
+            state.life.memory, rollout.transitions, rollout.task_done
+        )
     picked = jax.tree.map(lambda x: x[index], batch)
 
     judged = jax.vmap(agent.judge, in_axes=(0, 0, 0, None))
@@ -292,7 +294,7 @@ def _optimizers(config: PPOConfig):
 
     def clipped_adam(epsilon):
         clip = optax.clip_by_global_norm(config.max_grad_norm)
-        return optax.flatten(optax.chain(clip, optax.scale_by_adam(eps=epsilon)))
+        return optax.chain(clip, optax.scale_by_adam(eps=epsilon))
 
     return (
         clipped_adam(config.encoder_epsilon),

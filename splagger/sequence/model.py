@@ -128,7 +128,10 @@ class SequenceModel(eqx.Module):
 
     def unroll(self, memory: Memory, inputs, resets: Bool[Array, " T"]):
         """(last memory, all T outputs) of a sequence; leaves of `inputs` have a leading T."""
-        xs = jax.vmap(self._embed)(inputs)
+        return self.unroll_embedded(memory, jax.vmap(self._embed)(inputs), resets)
+
+    def unroll_embedded(self, memory: Memory, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
+        """`unroll` of inputs that are embedded already: what the encoder itself takes."""
         encoder, es = self.encoder.unroll(memory.encoder, xs, resets)
         aggregate, mixed = self.aggregation.unroll(memory.aggregate, es, resets)
         outputs = jax.vmap(self.projection)(mixed)

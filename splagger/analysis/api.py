@@ -1,0 +1,118 @@
+"""From names to files: who is analyzed, and where the numbers go."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from splagger.analysis.measure import measure
+from splagger.analysis.options import Options
+from splagger.analysis.records import write
+from splagger.analysis.subjects import Subject, fresh, trained
+from splagger.analysis.table import ANALYSES, Analysis
+from splagger.experiments.player import Player
+from splagger.experiments.program import use_compilation_cache
+from splagger.experiments.provenance import provenance
+from splagger.methods import METHODS
+from splagger.registry import ENVS
+from splagger.tables import lookup
+
+RunLike = str | Path | Player
+OUT = "results/analysis"
+
+
+def analyze(
+    name: str,
+    runs: RunLike | Sequence[RunLike] = (),
+    out: str | Path = OUT,
+    options: Options | None = None,
+) -> list[Path]:
+    """Writes <out>/<analysis>/<when>/ and returns these folders. `name` may be "all".
+
+    With `runs` (folders, or what `load` gave) their trained agents are analyzed, `when` being the
+    environment; without, fresh agents at "initialization". All runs of an environment belong in one
+    call, which replaces what was there.
+    """
+    options = options or Options()
+    options.check()
+    runs = [runs] if isinstance(runs, str | Path | Player) else list(runs)
+    chosen = list(ANALYSES.values()) if name == "all" else [lookup(ANALYSES, name, "analysis")]
+    use_compilation_cache()
+    subjects = [trained(run, options.every_seed) for run in runs]
+    _check_distinct(subjects)
+    origin = provenance(_command(name, runs, out, options))
+    written = []
+    for analysis in chosen:
+        wanted = subjects if runs else _fresh_subjects(analysis, options)
+        fitting = [subject for subject in wanted if analysis.suits(subject.agents.memory)]
+        if len(fitting) < len(wanted) and name != "all":
+            unfit = sorted({s.method for s in wanted} - {s.method for s in fitting})
+            raise ValueError(f"{name} needs {analysis.needs}; not so {', '.join(unfit)}")
+        for when in sorted({subject.when for subject in fitting}):
+            group = [subject for subject in fitting if subject.when == when]
+            written.append(_write(analysis, group, Path(out), options, origin))
+    return written
+
+
+def _fresh_subjects(analysis: Analysis, options: Options) -> list[Subject]:
+    row = lookup(ENVS, options.env, "environment")
+    seeds = range(options.seeds or analysis.seeds)
+    names = options.methods or analysis.methods
+    return [fresh(lookup(METHODS, name, "method"), row, seeds) for name in names]
+
+
+def _write(
+    analysis: Analysis,
+    subjects: list[Subject],
+    out: Path,
+    options: Options,
+    origin: dict[str, Any],
+) -> Path:
+    """Measures these subjects, all of one environment, and writes the numbers and where they come from."""
+    lines, inputs = [], []
+    for subject in subjects:
+        values, notes = measure(analysis, subject, options)
+        lines += values
+        inputs += notes
+    folder = out / analysis.name / subjects[0].when
+    description = {
+        "analysis": analysis.name,
+        "summary": analysis.summary,
+        "when": subjects[0].when,
+        "options": asdict(options),
+        "agents": {subject.method: subject.origin for subject in subjects},
+        "inputs": inputs,
+        "provenance": origin,
+    }
+    write(folder, lines, description)
+    return folder
+
+
+def _check_distinct(subjects: list[Subject]) -> None:
+    """Lines of values.csv are told apart by environment, method and seed."""
+    seen = set()
+    for subject in subjects:
+        if (subject.when, subject.method) in seen:
+            raise ValueError(
+                f"two runs of {subject.method} on {subject.when} cannot be told apart in one analysis; "
+                "give one of them, and another --out for the other"
+            )
+        seen.add((subject.when, subject.method))
+
+
+def _command(name: str, runs: list[RunLike], out: str | Path, options: Options) -> str:
+    """The command line that does the same."""
+    words = ["splagger", "analyse", name]
+    if runs:
+        words += ["--run", *(_place(run) for run in runs)]
+    if str(out) != OUT:
+        words += ["--out", str(out)]
+    return f"{shlex.join(words)} {options.command()}".strip()
+
+
+def _place(run: RunLike) -> str:
+    """Where a run lies; of a loaded player, where `train` puts it."""
+    if not isinstance(run, Player) or run.run is None:
+        return str(run)
+    return f"runs/{run.run.row.name}/{run.run.method.name}/{run.run.digest}"

@@ -1,0 +1,73 @@
+"""How much the memory's output depends on its inputs and parameters (figure "gradients" of the paper).
+
+A gradient's size is ‖∂ Σₖ fₜₖ / ∂x‖₂, that of the summed output, or with `jacobian` the Frobenius norm
+‖∂fₜ/∂x‖ of the whole derivative.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from splagger.analysis.inputs import Inputs
+from splagger.analysis.options import Options
+from splagger.sequence import SequenceModel
+
+AT_ONCE = 10  # outputs differentiated side by side: each holds a gradient as large as the model
+
+
+def gradient_first(
+    memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
+) -> Float[Array, "T 1"]:
+    """‖∂fₜ/∂x₀‖ for every t: what is left of the first transition."""
+    later = inputs.xs[1:]
+    outputs = lambda first: outputs_of(memory, jnp.concatenate([first[None], later]))  # noqa: E731
+    return norms_over_time(outputs, inputs.xs[0], options.rows)
+
+
+def gradient_parameters(
+    memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
+) -> Float[Array, "T 1"]:
+    """‖∂fₜ/∂θ‖ for every t, over all parameters of encoder, aggregator and projection together."""
+    return norms_over_time(lambda memory: outputs_of(memory, inputs.xs), memory, options.rows)
+
+
+def gradient_inputs(
+    memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
+) -> Float[Array, "T 1"]:
+    """‖∂f_T/∂xₜ‖ for every t: what the last output T makes of each transition."""
+    outputs, back = jax.vjp(lambda xs: outputs_of(memory, xs), inputs.xs)
+
+    def squares(row):
+        (gradient,) = back(jnp.zeros_like(outputs).at[inputs.last].set(row))
+        return jnp.sum(gradient**2, axis=1)
+
+    total = jax.vmap(squares)(options.rows(outputs.shape[1])).sum(axis=0)
+    return jnp.sqrt(total)[:, None]
+
+
+def outputs_of(memory: SequenceModel, xs: Float[Array, "T X"]) -> Float[Array, "T out"]:
+    """All outputs of an empty memory that is fed embedded inputs."""
+    return memory.unroll_embedded(memory.start(), xs, jnp.zeros(len(xs), bool))[1]
+
+
+def norms_over_time(
+    function: Callable[[Any], Float[Array, "T out"]], x: Any, rows: Callable[[int], Array]
+) -> Float[Array, "T 1"]:
+    """√ Σ_rows ‖∂(row·f(x)ₜ)/∂x‖² for every t; `x` may be any tree of arrays.
+
+    The function is linearized once; each output then costs one backward pass.
+    """
+    outputs, back = jax.vjp(function, x)
+
+    def squares(step, row):
+        (gradient,) = back(jnp.zeros_like(outputs).at[step].set(row))
+        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient))
+
+    def norm(step):
+        each = jax.lax.map(lambda row: squares(step, row), rows(outputs.shape[1]))
+        return jnp.sqrt(each.sum())
+
+    return jax.lax.map(norm, jnp.arange(len(outputs)), batch_size=AT_ONCE)[:, None]

@@ -1,0 +1,75 @@
+"""One analysis of all agents of a subject, in one compiled program."""
+
+import functools as ft
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Key
+
+from splagger.agent import Agent, Normalizers
+from splagger.analysis.inputs import Inputs, meta_episode, noise
+from splagger.analysis.options import Options
+from splagger.analysis.records import Value, rows_of
+from splagger.analysis.subjects import Subject, keys_of
+from splagger.analysis.table import Analysis
+from splagger.envs import MetaEnv
+
+
+def measure(
+    analysis: Analysis, subject: Subject, options: Options
+) -> tuple[list[Value], list[dict[str, Any]]]:
+    """(the numbers of every agent, what is to be known of each agent's inputs)."""
+    keys = jnp.stack([keys_of(seed)[1] for seed in subject.seeds])
+    who = subject.agents, subject.normalizers
+    values, inputs = jax.device_get(_measure_all(analysis, subject.env, options, who, keys))
+    lines, notes = [], []
+    for index, seed in enumerate(subject.seeds):
+        lines += rows_of(subject.method, seed, values[index], analysis.first_step)
+        first = jax.tree.map(lambda leaf, i=index: leaf[i, 0], inputs)
+        notes.append({"method": subject.method, "seed": seed, **_marks(first)})
+    return lines, notes
+
+
+@ft.partial(jax.jit, static_argnums=(0, 1, 2))
+def _measure_all(analysis, env, options, who, keys):
+    return jax.vmap(ft.partial(_measure_agent, analysis, env, options))(who, keys)
+
+
+def _measure_agent(
+    analysis: Analysis,
+    env: MetaEnv,
+    options: Options,
+    who: tuple[Agent, Normalizers],
+    key: Key[Array, ""],
+):
+    """([steps, dimensions], inputs) of one agent: the mean over its sequences, NaN where there is no number."""
+    agent, normalizers = who
+
+    def one(index):
+        input_key, measure_key = jr.split(jr.fold_in(key, index))
+        if analysis.real or options.real:
+            task_key = jr.key(options.task_seed + index)  # the same task for every agent
+            length = env.horizon if analysis.real else options.length
+            inputs = meta_episode(task_key, env, agent, normalizers, length)
+        else:
+            inputs = noise(input_key, agent.memory, options.length, options.independent)
+        values = analysis.measure(agent.memory, inputs, measure_key, options)
+        steps = jnp.arange(len(values)) + analysis.first_step
+        return jnp.where((steps <= inputs.last)[:, None], values, jnp.nan), inputs
+
+    values, inputs = jax.vmap(one)(jnp.arange(analysis.sequences))
+    return jnp.nanmean(values, axis=0), inputs
+
+
+def _marks(inputs: Inputs) -> dict[str, Any]:
+    """How long the sequence is, and the steps of it that matter."""
+    length = int(inputs.last) + 1
+    steps = lambda marked: np.flatnonzero(marked[:length]).tolist()  # noqa: E731
+    return {
+        "steps": length,
+        "episode_ends": steps(inputs.episode_end),
+        "signal_steps": steps(inputs.signal),
+    }

@@ -1,0 +1,72 @@
+"""Whom to analyze: fresh agents of a method, or the trained ones of a run."""
+
+import functools as ft
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Key
+
+from splagger.agent import Agent, Interface, Normalizers, build
+from splagger.envs import MetaEnv
+from splagger.experiments.player import Player, load
+from splagger.methods import Method
+from splagger.registry import EnvRow
+
+INITIALIZATION = "initialization"
+
+
+class Subject(NamedTuple):
+    """Agents of one method that differ by their seed; leaves of `agents` and `normalizers` are [seeds, …]."""
+
+    method: str
+    when: str  # "initialization", or the name of the environment they were trained on
+    origin: str
+    env: MetaEnv
+    seeds: tuple[int, ...]
+    agents: Agent
+    normalizers: Normalizers
+
+
+def fresh(method: Method, row: EnvRow, seeds: Sequence[int]) -> Subject:
+    """Agents as they are before training, with the sizes that the environment's row gives them."""
+    env = row.meta
+    interface = Interface(env.obs_size, env.space, env.horizon)
+    keys = jnp.stack([keys_of(seed)[0] for seed in seeds])
+    agents = _build_all(method, interface, row.network, keys)
+    normalizers = jax.vmap(Agent.normalizers)(agents)
+    origin = f"fresh, with the sizes of {row.name}"
+    return Subject(method.name, INITIALIZATION, origin, env, tuple(seeds), agents, normalizers)
+
+
+@ft.partial(jax.jit, static_argnums=(0, 1, 2))
+def _build_all(method, interface, network, keys):
+    return jax.vmap(lambda key: build(key, method, interface, network))(keys)
+
+
+def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
+    """The best agent of a run folder, or `every_seed` of its rate; or a player as it is."""
+    best = run if isinstance(run, Player) else load(run)
+    if best.run is None:
+        raise ValueError("this player does not know its run; use one that `splagger.load` gave")
+    players = [best]
+    if every_seed and not isinstance(run, Player):
+        players = [load(run, best.point.rate, seed) for seed in best.run.seeds]
+    stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
+    return Subject(
+        best.run.method.name,
+        best.run.row.name,
+        f"run {best.run.digest}, rate {best.point.rate:g}",
+        best.env,
+        tuple(player.point.seed for player in players),
+        jax.tree.map(stack, *(player.agent for player in players)),
+        jax.tree.map(stack, *(player.normalizers for player in players)),
+    )
+
+
+def keys_of(seed: int) -> Key[Array, " 2"]:
+    """One key for a seed's parameters, one for what it is fed."""
+    return jr.split(jr.key(seed))

@@ -1,0 +1,96 @@
+"""What memories are fed: the paper's noise, and lives as the agent lived them."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from splagger import METHODS, Interface, Network, Transition, build
+from splagger.analysis.inputs import meta_episode, noise
+from splagger.envs import MetaEnv, MineMaze, TMaze
+from tests.analysis.memories import INPUTS, small_memory
+from tests.close import assert_close
+
+NETWORK = Network(width_factor=1 / 16, state_embedding=16, latent_embedding=5, hidden=(8,))
+
+
+def agent_of(env, method="splagger"):
+    interface = Interface(env.obs_size, env.space, env.horizon)
+    return jax.jit(build, static_argnums=(1, 2, 3))(jr.key(0), METHODS[method], interface, NETWORK)
+
+
+def lived(env, agent, length=1000, seed=0):
+    one = jax.jit(lambda agent: meta_episode(jr.key(seed), env, agent, agent.normalizers(), length))
+    return jax.device_get(one(agent))
+
+
+def test_noise_is_one_number_for_all_dimensions_or_one_for_each():
+    memory = small_memory()
+    same, independent = (noise(jr.key(0), memory, 2000, flag).xs for flag in (False, True))
+    assert same.shape == independent.shape == (2000, INPUTS)
+    assert (same == same[:, :1]).all() and (independent[:, 1:] != independent[:, :1]).all()
+    for xs in (same, independent):
+        assert -1 <= xs.min() < -0.99 and 0.99 < xs.max() <= 1
+        assert abs(xs.mean()) < 0.05 and abs(xs.var() - 1 / 3) < 0.03
+
+
+def test_a_meta_episode_has_the_marks_of_its_maze():
+    env = MetaEnv(TMaze(length=5, signals=(1, 3)), episodes=3)
+    inputs = lived(env, agent_of(env))
+    assert inputs.xs.shape == (15, 80) and inputs.last == 14
+    assert np.flatnonzero(inputs.episode_end).tolist() == [4, 9, 14]
+    # a signal is seen at the end of one transition and at the start of the next
+    assert np.flatnonzero(inputs.signal).tolist() == [0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13]
+
+
+def test_the_pictures_of_mc_ls_that_are_signals():
+    env = MineMaze(rooms=1)
+    for task in (True, False):
+        state, obs = env.reset(jr.key(0), jnp.array(task))
+        assert env.shows_signal(obs)
+        for progress in range(1, env.end + 1):
+            state = state._replace(progress=jnp.int32(progress))
+            assert not env.shows_signal(env.observe(jnp.array(task), state))
+
+
+class Hurried(TMaze):
+    """A maze that claims longer episodes than it has."""
+
+    @property
+    def spec(self):
+        return super().spec._replace(horizon=2 * self.length)
+
+
+def test_what_comes_after_the_task_does_not_count():
+    """And a signal in the first cell is seen at the end of the episode before, but not of the task."""
+    env = MetaEnv(Hurried(length=4, signals=(0,)), episodes=2)
+    inputs = lived(env, agent_of(env))
+    assert len(inputs.xs) == 16 and inputs.last == 7
+    assert np.flatnonzero(inputs.signal[:8]).tolist() == [0, 3, 4]
+
+
+def test_inputs_are_what_the_agent_remembered():
+    """Feeding them to the memory gives the memory of an agent that lived through the same task step by step."""
+    env = MetaEnv(TMaze(length=3), episodes=2)
+    agent = agent_of(env)
+    length = env.horizon - 1  # one more would empty the memory
+    inputs = lived(env, agent, length)
+    assert inputs.last == length - 1 and len(inputs.xs) == length
+    resets = jnp.zeros(length, bool)
+    fed, _ = agent.memory.unroll_embedded(agent.start(), jnp.asarray(inputs.xs), resets)
+    start_key, run_key = jr.split(jr.key(0))
+    state, memory = env.reset(jr.split(start_key, 1)[0]), agent.start()
+
+    @jax.jit
+    def live(state, memory, key):
+        noise_key, _, env_key = jr.split(jr.split(key, 1)[0], 3)
+        noise, normalizers = agent.noise(noise_key), agent.normalizers()
+        action = agent.distribution(memory.output, state.obs, noise, normalizers).mode()
+        new, step = env.step(env_key, state, action)
+        return new, agent.observe(
+            memory, Transition(state.obs, action, step.reward, new.obs), False
+        )
+
+    for key in jr.split(run_key, length):
+        state, memory = live(state, memory, key)
+    assert_close(memory, fed, rtol=1e-4, atol=1e-5)

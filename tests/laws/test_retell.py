@@ -1,0 +1,67 @@
+"""Tasks of equal length told side by side are the same as told one after another."""
+
+import functools as ft
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from splagger.envs import MetaEnv, MineMaze, Planning, TMaze
+from splagger.sequence import Transition
+from tests.close import assert_close
+from tests.ppo.probe_envs import Chance, quick, random_state, tiny
+
+ENV = MetaEnv(TMaze(length=4), 2)
+LENGTH = ENV.task_length
+
+
+@ft.cache
+def state_of(name):
+    return random_state(tiny(name, ENV))
+
+
+def story(steps, done_steps):
+    """Random transitions in which `done_steps` steps of the first task are over already."""
+    obs, after, rewards = jr.split(jr.key(steps + done_steps), 3)
+    transitions = Transition(
+        jr.normal(obs, (steps, ENV.obs_size)),
+        jnp.arange(steps) % 4,
+        jr.normal(rewards, (steps,)),
+        jr.normal(after, (steps, ENV.obs_size)),
+    )
+    return transitions, (jnp.arange(steps) + done_steps + 1) % LENGTH == 0
+
+
+def both(name, steps, done_steps):
+    state = state_of(name)
+    memory = jax.tree.map(lambda leaf: leaf[0], state.life.memory)
+    transitions, task_done = story(steps, done_steps)
+    told = lambda agent: agent.retell(memory, transitions, task_done, LENGTH)  # noqa: E731
+    replayed = lambda agent: agent.replay(memory, transitions, task_done)[1]  # noqa: E731
+    return told, replayed, state.agent
+
+
+@pytest.mark.parametrize("name", ["splagger", "amrl", "pearl", "lstm", "transformer"])
+@pytest.mark.parametrize("steps, done_steps", [(24, 0), (8, 0), (20, 3), (5, 1)])
+def test_side_by_side_is_one_after_another(name, steps, done_steps):
+    told, replayed, agent = both(name, steps, done_steps)
+    assert_close(quick(told)(agent), quick(replayed)(agent), rtol=1e-5, atol=1e-6)
+
+
+def test_their_gradients_are_equal():
+    told, replayed, agent = both("splagger", 24, 0)
+    weigh = jnp.sin(jnp.arange(24 * agent.memory.output_size)).reshape(24, -1)
+
+    def slope(outputs):
+        loss = lambda agent: jnp.sum(weigh * outputs(agent))  # noqa: E731
+        return quick(jax.grad(loss))(agent)
+
+    assert_close(slope(told), slope(replayed), rtol=1e-4, atol=1e-5)
+    assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(slope(told).memory)) > 0.1
+
+
+def test_only_punctual_environments_have_a_task_length():
+    assert MetaEnv(TMaze(), 4).task_length == 400 and MetaEnv(Planning(), 1).task_length == 100
+    assert MetaEnv(Chance(), 2).task_length is None and MetaEnv(MineMaze(), 2).task_length is None
