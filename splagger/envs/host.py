@@ -63,6 +63,10 @@ class HostMetaEnv(AbstractMetaEnv):
     def horizon(self) -> int:
         return self.episodes * self.env.spec.horizon
 
+    @property
+    def task_length(self) -> None:
+        return None  # who knows
+
     def reset(self, key: Key[Array, ""]) -> HostState:
         seed, action = _seed(key), self.space.zero()
         begun = Begun(*self._on_host(_reset, self._shapes(Begun), seed))

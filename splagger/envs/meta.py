@@ -67,6 +67,11 @@ class AbstractMetaEnv(eqx.Module):
     def horizon(self) -> int:
         """The longest a meta-episode can last, in steps."""
 
+    @property
+    @abc.abstractmethod
+    def task_length(self) -> int | None:
+        """Steps of every meta-episode, where all have the same."""
+
     @abc.abstractmethod
     def reset(self, key: Key[Array, ""]) -> Any:
         """The start of a new task."""
@@ -128,7 +133,6 @@ class MetaEnv(AbstractMetaEnv):
 
     @property
     def task_length(self) -> int | None:
-        """Steps of every meta-episode, where all have the same."""
         return self.horizon if self.env.spec.punctual else None
 
     def reset(self, key: Key[Array, ""]) -> MetaState:

@@ -150,7 +150,8 @@ class Run:
     def command(self) -> str:
         """The command line that makes this run; a comment where it cannot (seeds with gaps)."""
         words = ["splagger", "train", self.row.name, self.method.name]
-        words += ["--episodes", str(self.row.episodes)]
+        if self.row.episodes != _usual_episodes(self.row.name):
+            words += ["--episodes", str(self.row.episodes)]
         for option in ("rates", "entropy_weights", "kl_weights", "temperatures"):
             values = [repr(value) for value in getattr(self, option)]
             words += [f"--{option.replace('_', '-')}", *values]
@@ -207,6 +208,14 @@ def _override(row: EnvRow, overrides: Mapping[str, Any]) -> EnvRow:
         )
         changes.setdefault(part, {})[name] = _convert(path, value, kind)
     return replace(row, **{part: _replace(parts[part], new) for part, new in changes.items()})
+
+
+def _usual_episodes(name: str) -> int | None:
+    """What a task of this name has if nothing is said; None for names that are in no table."""
+    try:
+        return resolve(name).episodes
+    except ValueError:
+        return None
 
 
 def _settings(row: EnvRow) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Constant(eqx.Module):
         return ()
 
     def step(self, state: tuple[()], x: Float[Array, " 0"], reset: Bool[Array, ""] | bool):
-        return state, self.value
+        return state, jnp.asarray(self.value)
 
     def unroll(self, state: tuple[()], xs: Float[Array, "T 0"], resets: Bool[Array, " T"]):
         return state, jnp.broadcast_to(self.value, (xs.shape[0], self.value.shape[0]))

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from splagger.envs import Env, MetaEnv, from_gymnax
+from splagger.envs import Env, EnvSpec, MetaEnv, from_gymnax
 from splagger.spaces import Continuous, Discrete
 
 
@@ -93,7 +93,7 @@ def live(env, actions):
 def test_last_observations_are_kept_and_time_limits_are_no_ends(kind):
     adapted = from_gymnax(kind())
     assert isinstance(adapted, Env)
-    assert adapted.spec == ("gymnax:Runner-v0", 2, Discrete(2), 3, -np.inf, np.inf, ())
+    assert adapted.spec == EnvSpec("gymnax:Runner-v0", 2, Discrete(2), 3)
     env = MetaEnv(adapted, episodes=2)
     outs = live(env, [0, 1, 0, 1, 1, 1])
     seen = [out.next_obs.tolist() for _, out in outs]
