@@ -26,6 +26,8 @@ class Grid:
     """The first of them."""
     frames: float | None = None
     """Environment steps of each run; the environment's own number if not given."""
+    episodes: int | None = None
+    """Episodes of a task; the environment's own number if not given."""
     entropy_weights: tuple[float, ...] = ()
     """Entropy weights to sweep."""
     kl_weights: tuple[float, ...] = ()
@@ -46,6 +48,7 @@ class Grid:
             rates=PAPER_RATES if paper else [_number("--rates", text) for text in self.rates],
             seeds=range(self.first_seed, self.first_seed + self.seeds),
             frames=self.frames,
+            episodes=self.episodes,
             overrides=dict(_assignment(text) for text in self.set),
             entropy_weights=self.entropy_weights,
             kl_weights=self.kl_weights,
@@ -77,6 +80,7 @@ class List:
             return
         rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
         _table("Environments", ("name", "episodes", "frames", ""), rows)
+        print("  and anybody's: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID")
         same = {name: alias for alias, name in ALIASES.items()}
         rows = [
             (
@@ -101,7 +105,8 @@ class Train:
     """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
-    """An environment, see `splagger list`."""
+    """An environment, see `splagger list`; gym:ID or gym:MODULE:FUNCTION of Gymnasium's, jax:MODULE:NAME or
+    gymnax:ID of JAX's."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")]
     """A method, see `splagger list`."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)

@@ -78,6 +78,7 @@ ROWS = (
     _with(name="splagger-wavg", aggregator=WeightedMean(), width=512),
     _no_rnn(name="softmax-nornn", aggregator=Softmax(0.1)),
     _no_rnn(name="wsoftmax-nornn", aggregator=WeightedSoftmax(0.1), width=512),
+    replace(RNN, name="memoryless", encoder="constant"),
     replace(RNN, name="lstm", encoder="lstm"),
     replace(RNN, name="lstm-invinit", encoder="lstm-invariant"),
     replace(RNN, name="transformer", encoder="transformer"),

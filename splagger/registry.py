@@ -1,9 +1,21 @@
 """The paper's environments with their numbers: rows of data, and small siblings for tests and demos."""
 
+import re
 from dataclasses import dataclass, replace
 
 from splagger.agent import Network
-from splagger.envs import Cheetah, Env, MetaEnv, MineMaze, Planning, TMaze, Walker
+from splagger.envs import (
+    AbstractMetaEnv,
+    Cheetah,
+    Env,
+    HostMetaEnv,
+    MetaEnv,
+    MineMaze,
+    Planning,
+    TMaze,
+    Walker,
+)
+from splagger.envs.gym import GymEnv
 from splagger.ppo.types import PPOConfig
 from splagger.sequence import EmbeddingSizes
 
@@ -16,7 +28,7 @@ class EnvRow:
 
     name: str
     summary: str
-    env: Env
+    env: Env | GymEnv
     episodes: int
     frames: int
     ppo: PPOConfig = PPOConfig()
@@ -25,8 +37,14 @@ class EnvRow:
     small: bool = False  # not of the paper
 
     @property
-    def meta(self) -> MetaEnv:
-        return MetaEnv(self.env, self.episodes)
+    def meta(self) -> AbstractMetaEnv:
+        kind = HostMetaEnv if isinstance(self.env, GymEnv) else MetaEnv
+        return kind(env=self.env, episodes=self.episodes)
+
+    @property
+    def folder(self) -> str:
+        """Its name as a folder can have it."""
+        return re.sub(r"[^\w.-]+", "-", self.name).strip("-")
 
 
 _MAZE = PPOConfig()

@@ -24,7 +24,7 @@ from tests.experiments.tiny import (  # noqa: F401
     trained,
 )
 
-GRID = ("rates", "seeds", "first-seed", "frames", "entropy-weights", "kl-weights")
+GRID = ("rates", "seeds", "first-seed", "frames", "episodes", "entropy-weights", "kl-weights")
 GRID += ("temperatures", "set", "out", "save-every")
 OPTIONS_OF_ANALYSES = ("length", "independent", "jacobian", "real", "task-seed", "every-seed")
 OPTIONS_OF_ANALYSES += ("env", "methods", "seeds")

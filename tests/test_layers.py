@@ -26,10 +26,11 @@ MAY_IMPORT = {
     "ppo": AGENT | {"envs"},
     "registry": AGENT | {"envs", "ppo"},
     "interop": AGENT | {"envs", "ppo", "registry"},
+    "resolve": AGENT | {"envs", "ppo", "registry"},
     "recorded": set(),
     "figures": {"recorded", "tables"},
-    "experiments": AGENT | {"envs", "ppo", "registry", "figures", "recorded"},
-    "analysis": AGENT | {"envs", "ppo", "registry", "experiments", "recorded"},
+    "experiments": AGENT | {"envs", "ppo", "registry", "resolve", "figures", "recorded"},
+    "analysis": AGENT | {"envs", "ppo", "registry", "resolve", "experiments", "recorded"},
 }
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
 

@@ -1,7 +1,8 @@
 """The meta-episode: K episodes of one task in a row. The end of an episode is not the end of a task."""
 
+import abc
 import functools as ft
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -41,7 +42,62 @@ class Chance(NamedTuple):
     task: Any
 
 
-class MetaEnv(eqx.Module):
+class AbstractMetaEnv(eqx.Module):
+    """What training needs of an environment: tasks of K episodes each, one after another, without end.
+
+    `reset(key)` gives a state whose `obs` is what the agent acts on. A step's luck is drawn first, by
+    `chance`; then `advance` is a function of luck, state and action.
+    """
+
+    episodes: eqx.AbstractVar[int]
+    crowd: ClassVar[int] = (
+        256  # enough side by side to fill a machine, little enough for its memory
+    )
+
+    @property
+    @abc.abstractmethod
+    def obs_size(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def space(self) -> ActionSpace: ...
+
+    @property
+    @abc.abstractmethod
+    def horizon(self) -> int:
+        """The longest a meta-episode can last, in steps."""
+
+    @property
+    @abc.abstractmethod
+    def task_length(self) -> int | None:
+        """Steps of every meta-episode, where all have the same."""
+
+    @abc.abstractmethod
+    def reset(self, key: Key[Array, ""]) -> Any:
+        """The start of a new task."""
+
+    @abc.abstractmethod
+    def chance(self, key: Key[Array, ""]) -> Any:
+        """The luck of one step."""
+
+    @abc.abstractmethod
+    def advance(self, chance: Any, state: Any, action: Array) -> tuple[Any, MetaStep]:
+        """(state, what the step brought); a task that ends is followed by a new one."""
+
+    def step(self, key: Key[Array, ""], state: Any, action: Array) -> tuple[Any, MetaStep]:
+        """(state, MetaStep); a new episode keeps the task, a new meta-episode draws one."""
+        return self.advance(self.chance(key), state, action)
+
+    @abc.abstractmethod
+    def to_render(self) -> "AbstractMetaEnv":
+        """The same environment, ready to be drawn."""
+
+    @abc.abstractmethod
+    def render(self, state: Any) -> Any:
+        """An RGB picture [H, W, 3] of a state, for people."""
+
+
+class MetaEnv(AbstractMetaEnv):
     """K episodes of one task, then a new task, without end.
 
     With K > 1 a done flag is appended to the observation: 1 where a step has just finished an
@@ -73,24 +129,17 @@ class MetaEnv(eqx.Module):
 
     @property
     def horizon(self) -> int:
-        """The longest a meta-episode can last, in steps."""
         return self.episodes * self.env.spec.horizon
 
     @property
     def task_length(self) -> int | None:
-        """Steps of every meta-episode, where all have the same."""
         return self.horizon if self.env.spec.punctual else None
 
     def reset(self, key: Key[Array, ""]) -> MetaState:
-        """The start of a new task."""
         task_key, episode_key = jr.split(key)
         task = self.env.sample_task(task_key)
         inner, obs = self.env.reset(episode_key, task)
         return MetaState(task, inner, self._flag(obs, False), jnp.int32(0))
-
-    def step(self, key: Key[Array, ""], state: MetaState, action: Array):
-        """(state, MetaStep); a new episode keeps the task, a new meta-episode draws one."""
-        return self.advance(self.chance(key), state, action)
 
     def chance(self, key: Key[Array, ""]) -> Chance:
         """What `advance` needs of randomness: the same for any state, so a loop can draw it all at once."""
@@ -114,9 +163,15 @@ class MetaEnv(eqx.Module):
         step = MetaStep(next_obs, out.reward, out.terminated, out.truncated, done, task_done)
         return new, step
 
+    def to_render(self) -> "MetaEnv":
+        if not hasattr(self.env, "render"):
+            name = self.env.spec.name
+            raise ValueError(f"{name} cannot be drawn: it has no render(task, state) → [H, W, 3]")
+        return self
+
     def render(self, state: MetaState):
-        """An RGB picture [H, W, 3] of a state, for people."""
-        return self.env.render(state.task, state.inner, int(state.episode), self.episodes)
+        draw: Any = self.to_render().env
+        return draw.render(state.task, state.inner, int(state.episode), self.episodes)
 
     def _flag(self, obs, done):
         if self.episodes == 1:

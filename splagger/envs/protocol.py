@@ -1,5 +1,6 @@
 """What an environment is: pure functions of explicit state. The task is an argument, never an attribute."""
 
+import math
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Key
@@ -18,8 +19,8 @@ class EnvSpec(NamedTuple):
     obs_size: int
     space: ActionSpace
     horizon: int
-    obs_low: float
-    obs_high: float
+    obs_low: float = -math.inf
+    obs_high: float = math.inf
     action_names: tuple[str, ...] = ()
     punctual: bool = False
 
@@ -35,7 +36,10 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class Env(Protocol):
-    """One environment, no batch axis; the caller vmaps."""
+    """One environment, no batch axis; the caller vmaps. Its settings are static: it must be hashable.
+
+    To be drawn by `splagger watch` it also has `render(task, state, episode, episodes)` → [H, W, 3].
+    """
 
     @property
     def spec(self) -> EnvSpec: ...
@@ -52,14 +56,6 @@ class Env(Protocol):
         self, key: Key[Array, ""], task: Task, state: State, action: Array
     ) -> tuple[State, Step]:
         """The state after an action, and what the step brought."""
-        ...
-
-    def observe(self, task: Task, state: State) -> Float[Array, " obs"]:
-        """What is seen of a state."""
-        ...
-
-    def render(self, task: Task, state: State, episode: int = 0, episodes: int = 1) -> Any:
-        """An RGB picture [H, W, 3] of a state, for people."""
         ...
 
 

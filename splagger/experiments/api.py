@@ -9,6 +9,7 @@ import jax
 import jax.random as jr
 import numpy as np
 
+from splagger.envs import plain_failures
 from splagger.experiments.grid import Number, Run
 from splagger.experiments.player import Player
 from splagger.experiments.player import load as load
@@ -16,14 +17,14 @@ from splagger.experiments.program import use_compilation_cache
 from splagger.experiments.runner import execute
 from splagger.methods import Method
 from splagger.ppo.evaluate import episode_returns
-from splagger.registry import PAPER_RATES, EnvRow
+from splagger.registry import PAPER_RATES
 
 if TYPE_CHECKING:
     import pandas
 
 
 def train(
-    env: str | EnvRow,
+    env: Any,
     method: str | Method,
     rates: Sequence[Number] = PAPER_RATES,
     seeds: int | Sequence[int] = 3,
@@ -36,7 +37,8 @@ def train(
 ) -> "pandas.DataFrame":
     """Trains all rates × seeds in one program and returns the curves, one line an evaluation and run.
 
-    A finished run is not trained again, an interrupted one goes on. `settings` are overrides such as
+    `env` is a name, a row, or an environment: of our protocol, or from `splagger.envs.from_gymnasium`
+    or `from_gymnax`. A finished run is not trained again, an interrupted one goes on. `settings` are overrides such as
     {"ppo.entropy": 0}; `grids` sweep further numbers: entropy_weights, kl_weights, temperatures. The
     folder is in the frame's `attrs["folder"]`: pass it to `load`.
     """
@@ -69,12 +71,13 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
     if tasks < 2:
         raise ValueError(f"an interval needs at least 2 tasks, got {tasks}")
     use_compilation_cache()
-    batch = min(tasks, 256)  # enough to fill the machine, little enough for its memory
+    batch = min(tasks, player.env.crowd)
     one = jax.jit(
         lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key)
     )
     keys = jr.split(jr.key(seed), -(-tasks // batch))
-    returns = np.concatenate([np.asarray(one(key)) for key in keys])[:tasks]
+    with plain_failures():
+        returns = np.concatenate([np.asarray(one(key)) for key in keys])[:tasks]
     return [_score(column) for column in returns.T], _score(returns.sum(axis=1))
 
 
@@ -83,11 +86,12 @@ def _score(values: np.ndarray) -> Score:
     return Score(float(values.mean()), float(margin), len(values))
 
 
+@plain_failures()
 def watch(player: Player, path: str | Path, seed: int = 0, fps: int = 15) -> float:
     """Writes a GIF of the agent living through one meta-episode; returns what it earned."""
     from PIL import Image
 
-    env, total = player.env, 0.0
+    env, total = player.env.to_render(), 0.0
     step = jax.jit(env.step)
     key, state = jr.key(seed), jax.jit(env.reset)(jr.key(seed))
     player.reset()

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from splagger.agent import Network
 from splagger.methods import METHODS, Method
 from splagger.ppo.types import Config, PPOConfig
-from splagger.registry import ENVS, PAPER_RATES, EnvRow
+from splagger.registry import PAPER_RATES, EnvRow
+from splagger.resolve import resolve
 from splagger.tables import lookup
 
 Number = float | int
@@ -53,7 +54,7 @@ class Run:
     @classmethod
     def create(
         cls,
-        env: str | EnvRow,
+        env: Any,
         method: str | Method,
         rates: Sequence[Number] = PAPER_RATES,
         seeds: int | Sequence[int] = 3,
@@ -62,15 +63,18 @@ class Run:
         entropy_weights: Sequence[Number] = (),
         kl_weights: Sequence[Number] = (),
         temperatures: Sequence[Number] = (),
+        episodes: int | None = None,
     ) -> "Run":
         """Names are looked up, defaults come from the environment's row and the method.
 
-        `overrides` maps "ppo.…", "env.…" and "network.…" to other values; every empty grid means the
+        `env` is whatever `resolve` knows. `episodes` are those of a task. `overrides` maps "ppo.…", "env.…" and "network.…" to other values; every empty grid means the
         row's own number.
         """
-        row = lookup(ENVS, env, "environment") if isinstance(env, str) else env
+        row = resolve(env)
+        row = row if episodes is None else replace(row, episodes=episodes)
         chosen = lookup(METHODS, method, "method") if isinstance(method, str) else method
-        row = _override(row, overrides or {})
+        overrides = _settings(row) | dict(overrides or {})
+        row = _override(row, overrides)
         seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
         frames = row.frames if frames is None else frames
         if not math.isfinite(frames):
@@ -85,7 +89,7 @@ class Run:
             tuple(float(w) for w in entropy_weights) or (row.ppo.entropy,),
             tuple(float(w) for w in kl_weights) or (row.ppo.kl_weight,),
             tuple(float(t) for t in temperatures) or (float(own_temperature),),
-            tuple(sorted((overrides or {}).items())),
+            tuple(sorted(overrides.items())),
         )
         run._check()
         return run
@@ -104,6 +108,20 @@ class Run:
                 raise ValueError(f"seeds must be whole numbers from 0 to 2³² - 1, got {seed}")
         if len(set(self.points)) < len(self.points):
             raise ValueError("a rate, seed or other number is listed twice")
+        self._check_environment()
+
+    def _check_environment(self) -> None:
+        """What cannot be made, named or compiled is told before anything is written."""
+        if self.row.meta.horizon < 1:
+            raise ValueError(f"{self.row.name}: its horizon must be at least 1 step")
+        try:
+            hash(self.config)
+            self.digest  # noqa: B018
+        except TypeError as error:
+            raise ValueError(
+                f"{self.row.name}: settings of an environment and a method must be plain: numbers, texts and "
+                f"tuples ({error})"
+            ) from None
 
     @property
     def points(self) -> list[Point]:
@@ -119,6 +137,7 @@ class Run:
         return {
             "env": self.row.name,
             "method": self.method.name,
+            "episodes": self.row.episodes,
             "frames": self.frames,
             "rates": self.rates,
             "seeds": self.seeds,
@@ -131,6 +150,8 @@ class Run:
     def command(self) -> str:
         """The command line that makes this run; a comment where it cannot (seeds with gaps)."""
         words = ["splagger", "train", self.row.name, self.method.name]
+        if self.row.episodes != _usual_episodes(self.row.name):
+            words += ["--episodes", str(self.row.episodes)]
         for option in ("rates", "entropy_weights", "kl_weights", "temperatures"):
             values = [repr(value) for value in getattr(self, option)]
             words += [f"--{option.replace('_', '-')}", *values]
@@ -189,8 +210,23 @@ def _override(row: EnvRow, overrides: Mapping[str, Any]) -> EnvRow:
     return replace(row, **{part: _replace(parts[part], new) for part, new in changes.items()})
 
 
+def _usual_episodes(name: str) -> int | None:
+    """What a task of this name has if nothing is said; None for names that are in no table."""
+    try:
+        return resolve(name).episodes
+    except ValueError:
+        return None
+
+
+def _settings(row: EnvRow) -> dict[str, Any]:
+    """What an environment that was made with settings needs to be found by its name."""
+    return getattr(row.env, "settings", dict)()
+
+
 def _plain(value: Any) -> Any:
     """Any settings as JSON knows them, with all their fields; equal settings give equal data."""
+    if hasattr(value, "describe"):
+        return value.describe()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"kind": type(value).__name__, **fields}

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 
 from splagger.agent import Agent, Normalizers
-from splagger.envs import MetaEnv
+from splagger.envs import AbstractMetaEnv
 from splagger.experiments.grid import Point, Run
 from splagger.experiments.program import compile_grid
 from splagger.experiments.records import RunError, RunFolder
@@ -27,7 +27,7 @@ class Player:
         self,
         agent: Agent,
         normalizers: Normalizers,
-        env: MetaEnv,
+        env: AbstractMetaEnv,
         point: Point,
         seed: int = 0,
         run: Run | None = None,
@@ -81,10 +81,19 @@ def _act(agent, normalizers, output, seen, explore):
     return distribution.sample(action_key) if explore else distribution.mode()
 
 
-def load(path: str | Path, rate: float | None = None, seed: int | None = None) -> Player:
-    """The trained agent of a run folder: of the given rate and seed, or the best at the end of training."""
+def load(
+    path: str | Path,
+    rate: float | None = None,
+    seed: int | None = None,
+    env: Any = None,
+    method: Any = None,
+) -> Player:
+    """The trained agent of a run folder: of the given rate and seed, or the best at the end of training.
+
+    `env` and `method` are those it was trained with, where they are in no table and no module.
+    """
     folder = RunFolder(path)
-    run = run_of(folder)
+    run = run_of(folder, env, method)
     index = _choose(folder, run, rate, seed)
     restored = folder.restore(compile_grid(run.config, run.points).example)
     if restored is None:
@@ -93,13 +102,17 @@ def load(path: str | Path, rate: float | None = None, seed: int | None = None) -
     return Player(state.agent, state.normalizers, run.row.meta, run.points[index], run=run)
 
 
-def run_of(folder: RunFolder) -> Run:
+def run_of(folder: RunFolder, env: Any = None, method: Any = None) -> Run:
     """The run that a folder holds, made again from its description."""
     record = folder.read()
+    given = {k: v for k, v in {"env": env, "method": method}.items() if v is not None}
     try:
-        run = Run.create(**record["arguments"])
+        run = Run.create(**(record["arguments"] | given))
     except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{folder.path} describes a run that cannot be made here: {error}") from None
+        raise RunError(
+            f"{folder.path} describes a run that cannot be made here: {error}; an environment or method of "
+            "your own can be given to splagger.load(…, env=…, method=…)"
+        ) from None
     if run.describe() != record["run"]:
         raise RunError(
             f"{folder.path} was made with other definitions of {run.row.name!r} or {run.method.name!r} "

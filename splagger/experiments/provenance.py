@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-PACKAGES = ("splagger", "jax", "jaxlib", "equinox", "optax", "numpy", "mujoco")
+PACKAGES = ("splagger", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 
 
 def provenance(command: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from splagger.envs import EnvError, plain_failures
 from splagger.experiments import progress
 from splagger.experiments.events import Events
 from splagger.experiments.grid import Number, Point, Run
@@ -179,7 +180,7 @@ def execute(
     show: bool = True,
 ) -> tuple[RunFolder, bool]:
     """(folder, whether anything had to be done). A finished run is left alone, an unfinished one goes on."""
-    folder = RunFolder(Path(out) / run.row.name / run.method.name / run.digest)
+    folder = RunFolder(Path(out) / run.row.folder / run.method.name / run.digest)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -202,7 +203,14 @@ def execute(
         execution.record["finished"] = False
         with execution.room():
             folder.write(execution.record)
-        execution.work()
+        try:
+            with plain_failures():
+                execution.work()
+        except EnvError as error:
+            raise RunError(
+                f"{error}. Nothing is lost but what came after the last checkpoint: mend the environment, and "
+                "the same command goes on"
+            ) from error
     return folder, True
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.random as jr
 import numpy as np
 
+from splagger.envs import MetaEnv
 from splagger.registry import ENVS
 from splagger.spaces import Discrete
 from splagger.tables import lookup
@@ -45,7 +46,7 @@ class MetaEpisode(gymnasium.Env):
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.meta, self.render_mode = meta, render_mode
-        self._env = row.meta if meta else type(row.meta)(row.env, episodes=1)
+        self._env = row.meta if meta else MetaEnv(env=row.env, episodes=1)
         spec = row.env.spec
         shape = (self._env.obs_size,)
         self.observation_space = gymnasium.spaces.Box(spec.obs_low, spec.obs_high, shape)

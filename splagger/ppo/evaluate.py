@@ -6,12 +6,12 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key
 
 from splagger.agent import Agent, Normalizers
-from splagger.envs import MetaEnv
+from splagger.envs import AbstractMetaEnv
 from splagger.ppo.rollout import begin, collect
 
 
 def episode_returns(
-    env: MetaEnv, agent: Agent, normalizers: Normalizers, tasks: int, key: Key[Array, ""]
+    env: AbstractMetaEnv, agent: Agent, normalizers: Normalizers, tasks: int, key: Key[Array, ""]
 ) -> Float[Array, "tasks K"]:
     """The undiscounted return of each of the K episodes of `tasks` meta-episodes, one task each."""
     start_key, run_key = jr.split(key)

@@ -1,6 +1,6 @@
 """Collecting experience: T steps of N environments with one agent."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Key
 
 from splagger.agent import Agent, Normalizers, empty_where
-from splagger.envs import MetaEnv, MetaState
+from splagger.envs import AbstractMetaEnv
 from splagger.sequence import Memory, Transition
 
 
@@ -28,18 +28,18 @@ class Rollout(NamedTuple):
 class Life(NamedTuple):
     """N environments under way, and what the agent remembers of each; leaves [N, …]."""
 
-    env: MetaState
+    env: Any  # the state of the environment, whose `obs` is seen
     memory: Memory
 
 
-def begin(env: MetaEnv, agent: Agent, envs: int, key: Key[Array, ""]) -> Life:
+def begin(env: AbstractMetaEnv, agent: Agent, envs: int, key: Key[Array, ""]) -> Life:
     """N fresh tasks and as many empty memories."""
     repeat = lambda leaf: jnp.broadcast_to(leaf, (envs, *leaf.shape))  # noqa: E731
     return Life(jax.vmap(env.reset)(jr.split(key, envs)), jax.tree.map(repeat, agent.start()))
 
 
 def collect(
-    env: MetaEnv,
+    env: AbstractMetaEnv,
     agent: Agent,
     normalizers: Normalizers,
     life: Life,
@@ -82,7 +82,7 @@ def _pack(record: Rollout) -> Float[Array, " numbers"]:
     return ravel_pytree(record)[0]
 
 
-def _unpacker(env: MetaEnv, agent: Agent):
+def _unpacker(env: AbstractMetaEnv, agent: Agent):
     """The inverse of `_pack`."""
     obs, number, flag = jnp.zeros(env.obs_size), jnp.zeros(()), jnp.zeros((), bool)
     transition = Transition(obs, env.space.zero(), number, obs)

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from splagger.agent import Interface, Network
-from splagger.envs import MetaEnv
+from splagger.envs import AbstractMetaEnv
 from splagger.methods import Method
 
 
@@ -67,7 +67,7 @@ class Config:
     """All that is static in a training program: hashable, so it can be a static argument of jit."""
 
     method: Method
-    env: MetaEnv
+    env: AbstractMetaEnv
     ppo: PPOConfig
     network: Network
     updates: int

@@ -29,6 +29,13 @@ class EmbeddingSizes(NamedTuple):
     reward: int = 8
 
 
+class Nothing(eqx.Module):
+    """No numbers at all, whatever happened: for memories that look at nothing."""
+
+    def __call__(self, inputs) -> Float[Array, " 0"]:
+        return jnp.zeros(0)
+
+
 class TransitionEmbedding(eqx.Module):
     """x = [φ(s); φ(a); φ(r); φ(s')], each φ a linear layer with ReLU, the state's shared.
 

@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
 from splagger.nn import GRU, LSTM, Linear, Transformer
@@ -43,6 +44,29 @@ class Pointwise(eqx.Module):
         return state, jnp.tanh(jax.vmap(self.linear)(xs))
 
 
+class Constant(eqx.Module):
+    """eₜ = e: sees nothing, remembers nothing. What is left of an agent is its policy of what it sees now."""
+
+    value: Float[Array, " width"]
+
+    @classmethod
+    def create(cls, key: Key[Array, ""], width: int) -> "Constant":
+        return cls(jr.uniform(key, (width,), minval=-1.0, maxval=1.0))
+
+    @property
+    def input_size(self) -> int:
+        return 0
+
+    def start(self) -> tuple[()]:
+        return ()
+
+    def step(self, state: tuple[()], x: Float[Array, " 0"], reset: Bool[Array, ""] | bool):
+        return state, jnp.asarray(self.value)
+
+    def unroll(self, state: tuple[()], xs: Float[Array, "T 0"], resets: Bool[Array, " T"]):
+        return state, jnp.broadcast_to(self.value, (xs.shape[0], self.value.shape[0]))
+
+
 class Projected(eqx.Module):
     """An encoder whose every output goes through one more linear layer (PEARL's bottleneck)."""
 
@@ -69,6 +93,7 @@ Build = Callable[[Key[Array, ""], int, int, int], Any]
 
 # name → build(key, inputs, width, context); only attention needs to know the longest context
 ENCODERS: dict[str, Build] = {
+    "constant": lambda key, inputs, width, context: Constant.create(key, width),
     "pointwise": lambda key, inputs, width, context: Pointwise.create(key, inputs, width),
     "gru": lambda key, inputs, width, context: GRU.create(key, inputs, width),
     "lstm": lambda key, inputs, width, context: LSTM.create(key, inputs, width),

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.aggregators import AbstractAggregator, Max, absorb, prefixes, read_size
 from splagger.nn import Identity, Linear
+from splagger.sequence.embedding import Nothing
 from splagger.sequence.encoders import ENCODERS, Projected
 from splagger.tables import lookup
 
@@ -103,7 +104,8 @@ class SequenceModel(eqx.Module):
             if bottleneck
             else Linear.create(output_key, aggregation.output_size, output_size)
         )
-        return cls(embedding or Identity(), core, aggregation, projection)
+        sees = embedding or Identity()
+        return cls(sees if core.input_size else Nothing(), core, aggregation, projection)
 
     @property
     def output_size(self) -> int:

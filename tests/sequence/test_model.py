@@ -70,6 +70,7 @@ SIZES = {
     "pearl": (0, 24, 24),
     "pearl-vari": (0, 24, 24),
     "pearl-gru": (256, 24, 24),
+    "memoryless": (0, 0, 256),
     "lstm": (512, 0, 256),
     "lstm-invinit": (512, 0, 256),
     "transformer": (2 * 16 * 1000 + 1, 0, 256),
