@@ -11,6 +11,7 @@ from splagger import ENVS, METHODS
 from splagger.cli import main
 from splagger.experiments import runner
 from splagger.experiments.records import find
+from splagger.registry import PAPER_RATES
 from tests.experiments.tiny import (  # noqa: F401
     BATCH,
     SETTINGS,
@@ -179,6 +180,7 @@ def test_bench_for_programs_has_the_numbers_and_where_they_come_from(capsys, mon
 
 CHANGES = [
     {},
+    {"rates": PAPER_RATES, "seeds": 3},  # what is usual is not said
     {"rates": (0.00012345678,), "entropy_weights": (0.0, 0.1)},
     {"overrides": SETTINGS | {"network.hidden": (16, 8), "ppo.decoded": None}},
     {"seeds": (5, 6)},

@@ -20,6 +20,7 @@ from splagger.resolve import resolve
 from splagger.tables import lookup
 
 Number = float | int
+USUAL_SEEDS = 3
 
 
 class Point(NamedTuple):
@@ -57,7 +58,7 @@ class Run:
         env: Any,
         method: str | Method,
         rates: Sequence[Number] = PAPER_RATES,
-        seeds: int | Sequence[int] = 3,
+        seeds: int | Sequence[int] = USUAL_SEEDS,
         frames: Number | None = None,
         overrides: Mapping[str, Any] | None = None,
         entropy_weights: Sequence[Number] = (),
@@ -79,7 +80,6 @@ class Run:
         frames = row.frames if frames is None else frames
         if not math.isfinite(frames):
             raise ValueError(f"frames must be a finite number, got {frames}")
-        own_temperature = getattr(chosen.aggregator, "temperature", 0.0)
         run = cls(
             row,
             chosen,
@@ -88,7 +88,7 @@ class Run:
             seeds,
             tuple(float(w) for w in entropy_weights) or (row.ppo.entropy,),
             tuple(float(w) for w in kl_weights) or (row.ppo.kl_weight,),
-            tuple(float(t) for t in temperatures) or (float(own_temperature),),
+            tuple(float(t) for t in temperatures) or (_own_temperature(chosen),),
             tuple(sorted(overrides.items())),
         )
         run._check()
@@ -148,19 +148,32 @@ class Run:
         }
 
     def command(self) -> str:
-        """The command line that makes this run; a comment where it cannot (seeds with gaps)."""
+        """The command line that makes this run, with what is not usual; a comment where it cannot (seeds
+        with gaps)."""
         words = ["splagger", "train", self.row.name, self.method.name]
         if self.row.episodes != _usual_episodes(self.row.name):
             words += ["--episodes", str(self.row.episodes)]
-        for option in ("rates", "entropy_weights", "kl_weights", "temperatures"):
-            values = [repr(value) for value in getattr(self, option)]
-            words += [f"--{option.replace('_', '-')}", *values]
-        words += ["--first-seed", str(self.seeds[0]), "--seeds", str(len(self.seeds))]
-        words += ["--frames", str(self.frames)]
-        gaps = self.seeds != tuple(range(self.seeds[0], self.seeds[0] + len(self.seeds)))
+        for option, usual in self._usual_grid().items():
+            if getattr(self, option) != usual:
+                values = [repr(value) for value in getattr(self, option)]
+                words += [f"--{option.replace('_', '-')}", *values]
+        first, count = self.seeds[0], len(self.seeds)
+        words += ["--first-seed", str(first)] if first != 0 else []
+        words += ["--seeds", str(count)] if count != USUAL_SEEDS else []
+        words += ["--frames", str(self.frames)] if self.frames != self.row.frames else []
         if self.overrides:
             words += ["--set", *(f"{name}={_text(value)}" for name, value in self.overrides)]
+        gaps = self.seeds != tuple(range(first, first + count))
         return shlex.join(words) + (f"  # seeds {self.seeds}, by splagger.train" if gaps else "")
+
+    def _usual_grid(self) -> dict[str, tuple[float, ...]]:
+        """What is trained if nothing else is asked for."""
+        return {
+            "rates": PAPER_RATES,
+            "entropy_weights": (self.row.ppo.entropy,),
+            "kl_weights": (self.row.ppo.kl_weight,),
+            "temperatures": (_own_temperature(self.method),),
+        }
 
     @property
     def digest(self) -> str:
@@ -221,6 +234,10 @@ def _usual_episodes(name: str) -> int | None:
 def _settings(row: EnvRow) -> dict[str, Any]:
     """What an environment that was made with settings needs to be found by its name."""
     return getattr(row.env, "settings", dict)()
+
+
+def _own_temperature(method: Method) -> float:
+    return float(getattr(method.aggregator, "temperature", 0.0))
 
 
 def _plain(value: Any) -> Any:
