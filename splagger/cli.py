@@ -262,9 +262,11 @@ class Report:
 
     def __call__(self) -> None:
         from splagger.experiments.reproduce import commands
+        from splagger.figures.claims import judged
         from splagger.figures.evidence import Evidence
         from splagger.figures.paper import ROWS
         from splagger.figures.report import report
+        from splagger.figures.verdicts import UNKNOWN
         from splagger.recorded import RunError
 
         evidence = Evidence.read(self.runs, analyses=self.analyses)
@@ -273,7 +275,10 @@ class Report:
         missing = {row.name: row.missing(evidence) for row in ROWS}
         tell = {name: commands(m, self.runs, self.analyses) for name, m in missing.items()}
         self.output.write_text(report(evidence, tell))
-        print(f"{self.output}: {len(evidence.runs)} runs")
+        verdicts = [(verdict.outcome, claim.sentence) for claim, verdict in judged(evidence)]
+        decided = [row for row in verdicts if row[0] != UNKNOWN]
+        _table(f"{len(decided)} of {len(verdicts)} claims can be judged", ("", ""), decided)
+        print(f"\n{self.output}: {len(evidence.runs)} runs")
 
 
 @dataclass(frozen=True)

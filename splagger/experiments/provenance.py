@@ -39,8 +39,10 @@ def _versions() -> dict[str, str]:
 def _commit() -> str:
     """The commit of the source tree; "+" marks changes that are not in it.
 
-    Where the tree was copied without its history, SPLAGGER_COMMIT may name it.
+    Where the tree was copied without its history, SPLAGGER_COMMIT names it.
     """
+    if named := os.environ.get("SPLAGGER_COMMIT"):
+        return named
     where = Path(__file__).parent
 
     def git(*args):
@@ -54,4 +56,4 @@ def _commit() -> str:
         changed = "+" if commit and git("status", "--porcelain", "-uno") else ""
     except (OSError, subprocess.TimeoutExpired):
         commit = changed = ""
-    return commit + changed or os.environ.get("SPLAGGER_COMMIT", "unknown")
+    return commit + changed or "unknown"
