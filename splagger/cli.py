@@ -316,13 +316,16 @@ class Bench:
     """Agents trained side by side in one program."""
     blocks: int = 3
     """Blocks of updates to time, after one to warm up."""
+    set: tuple[str, ...] = ()
+    """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE or network.NAME=VALUE."""
     json: bool = False
     """As JSON, for programs."""
 
     def __call__(self) -> None:
         from splagger.experiments.bench import measure
 
-        result = measure(self.env, self.method, self.runs, self.blocks)
+        settings = dict(_assignment(text) for text in self.set)
+        result = measure(self.env, self.method, self.runs, self.blocks, settings)
         if self.json:
             print(json.dumps(result, indent=2))
             return

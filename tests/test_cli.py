@@ -40,7 +40,7 @@ OPTIONS = {
     "report": ("runs", "analyses", "output"),
     "analyse": (*OPTIONS_OF_ANALYSES, "run", "out"),
     "analyze": (*OPTIONS_OF_ANALYSES, "run", "out"),
-    "bench": ("runs", "blocks", "json"),
+    "bench": ("runs", "blocks", "set", "json"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import resource
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -12,12 +13,18 @@ from splagger.experiments.program import compile_grid
 from splagger.experiments.provenance import provenance
 
 
-def measure(env: str, method: str, runs: int = 1, blocks: int = 3) -> dict[str, Any]:
+def measure(
+    env: str,
+    method: str,
+    runs: int = 1,
+    blocks: int = 3,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Frames a second of the median block (all runs together), with and without the evaluation at its end,
-    seconds to compile, peak memory."""
+    seconds to compile, peak memory. `settings` are overrides such as {"ppo.envs": 64}."""
     if runs < 1 or blocks < 1:
         raise ValueError(f"runs and blocks must be positive, got {runs} and {blocks}")
-    run = Run.create(env, method, rates=[1e-3], seeds=runs)
+    run = Run.create(env, method, rates=[1e-3], seeds=runs, overrides=settings)
     program = compile_grid(run.config, run.points)
     state = jax.block_until_ready(program.init())
     compile_seconds = program.compile()
@@ -41,8 +48,14 @@ def measure(env: str, method: str, runs: int = 1, blocks: int = 3) -> dict[str, 
         "peak_host_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
         "peak_device_memory_gb": _device_memory(),
         "runs": runs,
-        "provenance": provenance(f"splagger bench {env} {method} --runs {runs} --blocks {blocks}"),
+        "provenance": provenance(_command(env, method, runs, blocks, settings or {})),
     }
+
+
+def _command(env: str, method: str, runs: int, blocks: int, settings: Mapping[str, Any]) -> str:
+    changes = [f"{name}={value}" for name, value in settings.items()]
+    words = f"splagger bench {env} {method} --runs {runs} --blocks {blocks}"
+    return " ".join([words, "--set", *changes]) if changes else words
 
 
 def _device_memory() -> float | None:
