@@ -101,7 +101,7 @@ def layout(source: GymEnv) -> Layout:
 
     env = source.make()
     try:
-        obs, limit = env.observation_space, getattr(env.spec, "max_episode_steps", None)
+        obs = env.observation_space
         if not isinstance(obs, spaces.Space) or not isinstance(env.action_space, spaces.Space):
             raise ValueError(
                 f"{source.name}: observation_space and action_space must be Gymnasium's"
@@ -109,7 +109,7 @@ def layout(source: GymEnv) -> Layout:
         drawing(source.name, source.task, env)  # a task that cannot be drawn is told here
         size = _flat_size(source, obs)
         space, action = _actions(source, env.action_space)
-        limits = [n for n in (limit, source.max_steps) if n is not None]
+        limits = [n for n in (*_limits(env), source.max_steps) if n is not None]
         if not limits:
             raise ValueError(
                 f"{source.name} does not say how long an episode can last: give max_steps= "
@@ -121,6 +121,19 @@ def layout(source: GymEnv) -> Layout:
         return Layout(spec, ft.partial(spaces.flatten, obs), obs.shape if box else None, action)
     finally:
         env.close()
+
+
+def _limits(env: Any) -> list[int | None]:
+    """How long an episode can last, as far as the environment's spec or a wrapper says so."""
+    from gymnasium import Wrapper
+    from gymnasium.wrappers import TimeLimit
+
+    found = [getattr(env.spec, "max_episode_steps", None)]
+    while isinstance(env, Wrapper):
+        if isinstance(env, TimeLimit):
+            found.append(env._max_episode_steps)
+        env = env.env
+    return found
 
 
 def _flat_size(source: GymEnv, space: Any) -> int:

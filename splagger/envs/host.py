@@ -23,7 +23,6 @@ from splagger.envs.meta import AbstractMetaEnv, MetaStep
 from splagger.envs.places import label_of, place_of
 from splagger.envs.pool import Begun, History, Pool, Stepped
 from splagger.envs.workers import Crew
-from splagger.spaces import ActionSpace
 
 
 class HostState(NamedTuple):
@@ -46,26 +45,6 @@ class HostMetaEnv(AbstractMetaEnv):
     crowd: ClassVar[int] = 32  # each of them is a program of its own
     env: GymEnv = eqx.field(static=True)
     episodes: int = eqx.field(static=True)
-
-    def __check_init__(self):
-        if self.episodes < 1:
-            raise ValueError(f"{self.env.name}: episodes must be at least 1, got {self.episodes}")
-
-    @property
-    def obs_size(self) -> int:
-        return self.env.spec.obs_size + (self.episodes > 1)
-
-    @property
-    def space(self) -> ActionSpace:
-        return self.env.spec.space
-
-    @property
-    def horizon(self) -> int:
-        return self.episodes * self.env.spec.horizon
-
-    @property
-    def task_length(self) -> None:
-        return None  # who knows
 
     def reset(self, key: Key[Array, ""]) -> HostState:
         seed, action = _seed(key), self.space.zero()

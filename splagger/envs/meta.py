@@ -49,28 +49,33 @@ class AbstractMetaEnv(eqx.Module):
     `chance`; then `advance` is a function of luck, state and action.
     """
 
+    env: eqx.AbstractVar[Any]  # has a `spec`
     episodes: eqx.AbstractVar[int]
-    crowd: ClassVar[int] = (
-        256  # enough side by side to fill a machine, little enough for its memory
-    )
+    # Enough side by side to fill a machine, little enough for its memory.
+    crowd: ClassVar[int] = 256
+
+    def __check_init__(self):
+        if self.episodes < 1:
+            kind = type(self).__name__
+            raise ValueError(f"{kind}: episodes must be at least 1, got {self.episodes}")
 
     @property
-    @abc.abstractmethod
-    def obs_size(self) -> int: ...
+    def obs_size(self) -> int:
+        return self.env.spec.obs_size + (self.episodes > 1)
 
     @property
-    @abc.abstractmethod
-    def space(self) -> ActionSpace: ...
+    def space(self) -> ActionSpace:
+        return self.env.spec.space
 
     @property
-    @abc.abstractmethod
     def horizon(self) -> int:
         """The longest a meta-episode can last, in steps."""
+        return self.episodes * self.env.spec.horizon
 
     @property
-    @abc.abstractmethod
     def task_length(self) -> int | None:
         """Steps of every meta-episode, where all have the same."""
+        return self.horizon if self.env.spec.punctual else None
 
     @abc.abstractmethod
     def reset(self, key: Key[Array, ""]) -> Any:
@@ -114,26 +119,6 @@ class MetaEnv(AbstractMetaEnv):
 
     env: Env
     episodes: int = eqx.field(static=True)
-
-    def __check_init__(self):
-        if self.episodes < 1:
-            raise ValueError(f"MetaEnv: episodes must be at least 1, got {self.episodes}")
-
-    @property
-    def obs_size(self) -> int:
-        return self.env.spec.obs_size + (self.episodes > 1)
-
-    @property
-    def space(self) -> ActionSpace:
-        return self.env.spec.space
-
-    @property
-    def horizon(self) -> int:
-        return self.episodes * self.env.spec.horizon
-
-    @property
-    def task_length(self) -> int | None:
-        return self.horizon if self.env.spec.punctual else None
 
     def reset(self, key: Key[Array, ""]) -> MetaState:
         task_key, episode_key = jr.split(key)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from splagger.envs import EnvError, HostMetaEnv, MetaEnv, from_gymnasium, plain_failures
 from splagger.envs.host import pool_of
@@ -255,6 +256,12 @@ def test_a_bad_environment_is_told_by_name_field_and_step(kind, caplog):
         four_steps(env)
     assert not caplog.records
     assert not pool_of(env).lives, "nothing is trusted after an error"
+
+
+def test_a_wrapper_that_limits_time_is_believed():
+    limited = lambda: TimeLimit(RecordEpisodeStatistics(gym_probes.Endless()), 7)  # noqa: E731
+    assert from_gymnasium(limited, name="limited").horizon == 7
+    assert from_gymnasium(limited, name="limited further", max_steps=3).horizon == 3
 
 
 REFUSED = [
