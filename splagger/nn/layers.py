@@ -30,10 +30,6 @@ class Linear(eqx.Module):
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return self.weight @ x + self.bias
 
-    def beside(self, other: "Linear") -> "Linear":
-        """One layer with the outputs of both."""
-        return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), self, other)
-
 
 class Identity(eqx.Module):
     """The map that does nothing: for models that have no layer here."""

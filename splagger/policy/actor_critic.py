@@ -17,8 +17,7 @@ TANH_GAIN = 5 / 3
 class ActorCritic(eqx.Module):
     """Embedded observation → (numbers of the action distribution, value).
 
-    The networks' layers are plain `Linear`s, or layers a hypernetwork makes. The first two see the same
-    input: `__call__` computes them as one.
+    The networks' layers are anything callable: plain `Linear`s, or layers a hypernetwork makes.
     """
 
     actor: MLP
@@ -37,12 +36,7 @@ class ActorCritic(eqx.Module):
         )
 
     def __call__(self, x: Float[Array, " x"]) -> tuple[Float[Array, " a"], Float[Array, ""]]:
-        (actor, *act), (critic, *value) = self.actor.layers, self.critic.layers
-        if not act:  # the first layers are the heads
-            return self.actor(x), self.critic(x)[0]
-        hidden = self.actor.activation(actor.beside(critic)(x))
-        acting, valuing = jnp.split(hidden, 2)
-        return MLP(tuple(act))(acting), MLP(tuple(value))(valuing)[0]
+        return self.actor(x), self.critic(x)[0]
 
 
 def _network(key, sizes, head: Callable) -> MLP:

@@ -34,28 +34,15 @@ class LinearHeads(eqx.Module):
 
 
 class GeneratedLinear(eqx.Module):
-    """The layer W x + b whose W and b are never formed.
-
-    Σᵢₖ xᵢ z̃ₖ Hᵢₖ summed over i first, or as one sum over all pairs (i, k): whichever has fewer numbers
-    between its two operations, terms · outputs or inputs · terms.
-    """
+    """The layer W x + b whose W and b are never formed."""
 
     heads: LinearHeads
     terms: Float[Array, " terms"]
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         inputs, terms, outputs = self.heads.weight.shape
-        bias = self.terms @ self.heads.bias
-        if inputs < outputs:
-            pairs = jnp.outer(x, self.terms).ravel()
-            return pairs @ self.heads.weight.reshape(inputs * terms, outputs) + bias
         wide = x @ self.heads.weight.reshape(inputs, terms * outputs)
-        return self.terms @ wide.reshape(terms, outputs) + bias
-
-    def beside(self, other: "GeneratedLinear") -> "GeneratedLinear":
-        """One layer with the outputs of both; they must share their latent."""
-        join = lambda a, b: jnp.concatenate([a, b], axis=-1)  # noqa: E731
-        return GeneratedLinear(jax.tree.map(join, self.heads, other.heads), self.terms)
+        return self.terms @ wide.reshape(terms, outputs) + self.terms @ self.heads.bias
 
 
 class Hypernetwork(eqx.Module):
