@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,6 +16,7 @@ from splagger.experiments.records import find
 from splagger.registry import PAPER_RATES
 from tests.experiments.tiny import (  # noqa: F401
     BATCH,
+    MAIN,
     SETTINGS,
     UPDATES,
     arguments,
@@ -195,3 +198,9 @@ def test_the_command_of_a_run_makes_the_run(change, monkeypatch, tmp_path):
         main(shlex.split(run.command())[1:])
     assert [again.digest for again in made] == [run.digest]
     assert made[0].frames == run.frames == UPDATES * BATCH
+
+
+def test_a_reader_who_has_seen_enough_is_no_error():
+    command = f"{sys.executable} -c {shlex.quote(MAIN)} list | head -n 1 >&2"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=100)
+    assert "pipe" not in done.stderr.lower() and len(done.stderr.splitlines()) <= 1

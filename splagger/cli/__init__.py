@@ -1,0 +1,63 @@
+"""The command line. No numerics here: every command calls the library, and imports it only when it runs."""
+
+import contextlib
+import os
+import sys
+from typing import Annotated, Any
+
+import tyro
+
+from splagger.cli.looking import Analyse, Evaluate, Figure, Plot, Report, Watch
+from splagger.cli.training import Bench, List, Sweep, Train
+
+Command = (
+    Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Sweep, tyro.conf.subcommand("sweep")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Watch, tyro.conf.subcommand("watch")]
+    | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Figure, tyro.conf.subcommand("figure")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyse")]
+    | Annotated[Analyse, tyro.conf.subcommand("analyze")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line. Bad input ends with one clear line and exit code 2."""
+    command: Any = tyro.cli(
+        Command,
+        prog="splagger",
+        description="Meta-reinforcement learning whose memory is a commutative monoid.",
+        args=arguments,
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
+    with _clear_errors():
+        command()
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _clear_errors():
+    """What the user can mend is told in one line; everything else is a bug and shows its traceback."""
+    from splagger.experiments.records import RunError
+    from splagger.experiments.runner import Interrupted
+
+    try:
+        yield
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ValueError, RunError, OSError) as error:
+        print(f"splagger: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Interrupted:
+        print("\nsplagger: stopped and saved; the same command goes on from here", file=sys.stderr)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        print(
+            "\nsplagger: stopped; the same command goes on from the last checkpoint",
+            file=sys.stderr,
+        )
+        sys.exit(130)

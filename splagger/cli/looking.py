@@ -1,0 +1,162 @@
+"""Commands that look at what was trained: evaluate, watch, plot, figure, report, analyse."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from splagger.analysis.options import Options
+from splagger.cli.text import table
+
+Positional = tyro.conf.Positional
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a trained agent on fresh tasks: return per episode with its 95% interval."""
+
+    run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """A run folder."""
+    tasks: int = 1000
+    """Number of tasks, one meta-episode each."""
+    rate: float | None = None
+    """Of which rate; the best if not given."""
+    seed: int | None = None
+    """Of which seed; the best if not given."""
+
+    def __call__(self) -> None:
+        from splagger.experiments import api
+
+        player = api.load(self.run, self.rate, self.seed)
+        episodes, total = api.evaluate(player, self.tasks)
+        rows = [
+            (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
+        ]
+        rows.append(("meta-episode", f"{total.mean:.3f} ± {total.margin:.3f}"))
+        title = f"{self.tasks} tasks, rate {player.point.rate:g}, seed {player.point.seed}"
+        table(title, ("", "return, 95% interval"), rows)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Write a GIF of a trained agent living through a meta-episode."""
+
+    run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """A run folder."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("watch.gif")
+    """The file to write."""
+    task_seed: int = 0
+    """Which task."""
+    rate: float | None = None
+    """Of which rate; the best if not given."""
+    seed: int | None = None
+    """Of which seed; the best if not given."""
+
+    def __call__(self) -> None:
+        from splagger.experiments import api
+
+        earned = api.watch(api.load(self.run, self.rate, self.seed), self.output, self.task_seed)
+        print(f"{self.output}: a meta-episode that earned {earned:.2f}")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Draw the learning curves of run folders of one environment, each at its best rate."""
+
+    runs: Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+    """Run folders, or folders that hold some."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("curves.png")
+    """The file to write: PNG, PDF or SVG."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.records import RunError, find
+        from splagger.experiments.summary import plot
+
+        folders = [folder for root in self.runs for folder in find(root)]
+        if not folders:
+            raise RunError(f"no run folder in {', '.join(map(str, self.runs))}")
+        plot(folders, self.output)
+        print(self.output)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Draw the paper's figures from run folders, and tell the commands that make what is missing."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    runs: Path = Path("results")
+    """Where run folders are."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are."""
+    out: Path = Path("figures")
+    """Where NAME.png, NAME.pdf and NAME.csv go."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import commands
+        from splagger.figures import export
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import select
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        for figure in select(self.name):
+            paths = export.save(figure, evidence, self.out)
+            print(f"{figure.name}: {' '.join(map(str, paths)) or 'nothing to draw'}")
+            for command in commands(figure.missing(evidence), self.runs, self.analyses):
+                print(f"  missing, made by: {command}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one self-contained HTML page: figures, claims with verdicts, settings, and how each run was made."""
+
+    runs: Path = Path("results")
+    """Where run folders are."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import commands
+        from splagger.figures.claims import judged
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import ROWS
+        from splagger.figures.report import report
+        from splagger.figures.verdicts import UNKNOWN
+        from splagger.recorded import RunError
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        if not evidence.runs and not self.analyses.is_dir():
+            raise RunError(f"no run folder in {self.runs}; `splagger figure all` tells what to run")
+        missing = {row.name: row.missing(evidence) for row in ROWS}
+        tell = {name: commands(m, self.runs, self.analyses) for name, m in missing.items()}
+        self.output.write_text(report(evidence, tell))
+        verdicts = [(verdict.outcome, claim.sentence) for claim, verdict in judged(evidence)]
+        decided = [row for row in verdicts if row[0] != UNKNOWN]
+        table(f"{len(decided)} of {len(verdicts)} claims can be judged", ("", ""), decided)
+        print(f"\n{self.output}: {len(evidence.runs)} runs")
+
+
+@dataclass(frozen=True)
+class Analyse:
+    """Look into memories, fresh or trained: gradients, permutations, beliefs, and what is remembered."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, or all."""
+    run: tuple[Path, ...] = ()
+    """Run folders whose agents to analyze; fresh agents if none are given."""
+    out: Path = Path("results/analysis")
+    """Where the numbers go: NAME/initialization or NAME/ENV below it."""
+    options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
+
+    def __call__(self) -> None:
+        from splagger.analysis import analyze
+        from splagger.figures.memory import draw_memory
+
+        for folder in analyze(self.name, self.run, self.out, self.options):
+            print(folder / "values.csv")
+            if folder.parent.name == "memory":
+                for picture in draw_memory(folder):
+                    print(picture)
