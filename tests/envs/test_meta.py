@@ -162,3 +162,12 @@ def test_the_same_key_gives_the_same_and_another_key_does_not():
 def test_a_meta_episode_without_episodes_is_refused(episodes):
     with pytest.raises(ValueError, match=f"MetaEnv: episodes must be at least 1, got {episodes}"):
         MetaEnv(MAZE, episodes)
+
+
+def test_the_luck_of_a_step_is_of_three_kinds():
+    """A step, the start of an episode and the next task are drawn independently of each other."""
+    meta, keys = MetaEnv(TORUS, 1), jr.split(jr.key(0), 64)
+    luck = jax.vmap(meta.chance)(keys)
+    for key in (luck.step_key, luck.episode_key, keys):
+        assert (jax.vmap(TORUS.sample_task)(key) != luck.task).any(axis=1).all()
+    assert (jr.key_data(luck.step_key) != jr.key_data(luck.episode_key)).any(axis=1).all()

@@ -209,10 +209,12 @@ def test_the_command_writes_the_page(folder, tmp_path, capsys):
     path = tmp_path / "page.html"
     where = ["--runs", str(folder / "runs"), "--analyses", str(folder / "made")]
     main(["report", *where, "-o", str(path)])
-    assert capsys.readouterr().out == f"{path}: 10 runs\n"
+    out = capsys.readouterr().out
+    assert out.endswith(f"{path}: 10 runs\n")
+    assert "of 61 claims can be judged" in out and "  holds  " in out
     page = Page(path.read_text())
     assert len(page.all("img")) == 5
-    assert any(re.search(r"splagger train mc-ls splagger .* --out", t) for t in page.texts)
+    assert any("splagger train mc-ls splagger --out" in t for t in page.texts)
 
 
 def test_a_report_of_nothing_is_refused(tmp_path, capsys):
