@@ -1,7 +1,6 @@
 """The report: self-contained, complete, and safe whatever a run folder says."""
 
 import json
-import re
 from html.parser import HTMLParser
 
 import pytest
