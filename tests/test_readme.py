@@ -1,0 +1,87 @@
+"""What the README says was measured stands in the files it names."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from splagger.figures.claims import judged
+from splagger.figures.evidence import Evidence
+from splagger.figures.verdicts import FAILS, HOLDS, UNKNOWN
+from splagger.recorded import find_recorded
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def rows(head: str) -> list[list[str]]:
+    """The cells of the table whose first column is called `head`."""
+    (table,) = re.findall(rf"^\| {head} \|.*\n\|[-|]+\n((?:\|.*\n)+)", README, flags=re.M)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def test_speeds():
+    for _, runs, trained, evaluated, compilation, memory, where in rows("machine"):
+        found = json.loads((ROOT / re.findall(r"\((.*)\)", where)[0]).read_text())
+        peak = found["peak_device_memory_gb"] or found["peak_host_memory_gb"]
+        assert int(runs) == found["runs"]
+        assert trained == f"{found['frames_per_second']:,.0f}"
+        assert evaluated == f"{found['frames_per_second_with_evaluation']:,.0f}"
+        assert compilation == f"{found['compile_seconds']:.1f} s"
+        assert memory.startswith(f"{peak:.1f} GB")
+
+
+def test_parts():
+    parts = json.loads((ROOT / "benchmarks/results/parts-cpu.json").read_text())
+    robots = json.loads((ROOT / "benchmarks/results/mujoco-cpu.json").read_text())
+    text = " ".join(README.split())
+    assert f"over a rollout is {parts['gru']['speedup']:.2f} times as fast" in text
+    assert f"samples is {parts['hypernetwork']['speedup']:.1f} times as fast" in text
+    speeds = robots["steps_per_second"]
+    assert f"240 Cheetahs make {speeds['240']['training']:,.0f} training steps a second" in text
+    assert f"16 make {speeds['16']['training']:,.0f}" in text
+    assert f"with 16 makes {speeds['16']['gymnasium']:,.0f}" in text
+
+
+def outcome(run) -> tuple[str, ...]:
+    """Best rate, mean return of training, final return, seeds and seconds, as the README writes them."""
+    curves = run.read_curves()
+    by_rate = {
+        rate: np.mean([row["return"] for row in curves if row["rate"] == rate])
+        for rate in {row["rate"] for row in curves}
+    }
+    best = max(by_rate, key=by_rate.__getitem__)
+    end = max(row["update"] for row in curves)
+    last = [r["return"] for r in curves if r["rate"] == best and r["update"] == end]
+    numbers = f"{best:g}", f"{by_rate[best]:.2f}", f"{np.mean(last):.2f}", str(len(last))
+    return *numbers, f"{run.read()['seconds']:.0f} s"
+
+
+def test_results():
+    recorded = Counter()
+    for run in (r for env in ("t-ls", "t-latent") for r in find_recorded(ROOT / "results" / env)):
+        arguments = run.read()["arguments"]
+        recorded[arguments["env"], arguments["method"], *outcome(run)] += 1
+    said, env = Counter(), ""
+    for first, method, *numbers in rows("environment"):
+        env = first.strip("`") or env
+        said[env, re.findall(r"`(.*)`", method)[0], *numbers] += 1
+    assert said == recorded
+
+
+def test_verdicts():
+    results = judged(Evidence.read(ROOT / "results", analyses=ROOT / "results" / "analysis"))
+    counts = Counter(verdict.outcome for _, verdict in results)
+    verdicts = {claim.sentence.rstrip("."): verdict.outcome for claim, verdict in results}
+    told = [(verdict.strip("*"), claim) for verdict, claim in rows("verdict")]
+    assert f"The paper makes {len(results)} empirical claims" in README
+    assert f"the other {counts[UNKNOWN]}:" in README
+    exact = [(verdict, claim) for verdict, claim in told if claim in verdicts]
+    assert len(exact) >= 10 and all(verdicts[claim] == verdict for verdict, claim in exact)
+    assert [claim for v, claim in told if v == FAILS] == [
+        c for c, v in verdicts.items() if v == FAILS
+    ]
+    several = sum("(two claims)" in claim for _, claim in told)
+    assert sum(v == HOLDS for v, _ in told) + several == counts[HOLDS]
