@@ -142,6 +142,19 @@ def test_temperature_is_the_initial_one():
     assert initial(0.7) == np.float32(0.7) and initial(0.1) == np.float32(0.1)
 
 
+def test_the_entropy_weight_keeps_the_policy_undecided():
+    """Two updates with the weight and without it; each reports the entropy it found."""
+    config = tiny("splagger", MetaEnv(TMaze(length=4), 2))
+    found = []
+    for weight in (0.0, 10.0):
+        tunables = TUNABLES._replace(learning_rate=3e-3, entropy=weight)
+        state = random_state(config)
+        for _ in range(3):
+            state, metrics = quick_update(config, tunables, state)
+        found.append(metrics["entropy"])
+    assert found[1] > found[0] + 0.01
+
+
 def test_encoder_and_policy_are_clipped_each_for_itself():
     """After one step from nothing, Adam's first moment is a tenth of the clipped gradient."""
     config = tiny("splagger", MAZE, **ONE_STEP)
