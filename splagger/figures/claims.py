@@ -1,7 +1,7 @@
 """The paper's empirical claims as rows of data, each with its test.
 
-Thresholds come from the environments and from what the paper's words mean, not from results. "learned" is nine tenths of the way from guessing to the best known policy, which no policy
-without the needed memory reaches; "near zero" is a tenth of it. Two hundredths of the scale are too little to
+Thresholds come from the environments and from what the paper's words mean, not from results. "learned" is
+nine tenths of the way from guessing to the best known policy, which no policy without the needed memory reaches; "near zero" is a tenth of it. Two hundredths of the scale are too little to
 be called a difference, a tenth is little enough to be called similar. The suboptimal policy of the Planning
 Game, which explores anew after every goal, earns 17.85.
 """

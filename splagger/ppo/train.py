@@ -111,7 +111,7 @@ def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[Train
     # What the agent remembers is told again by the new parameters, and only now the moments move:
     # the epochs saw those that the rollout had used, so their ratios started at 1.
     replay = jax.vmap(state.agent.replay, in_axes=(0, 1, 1), out_axes=(0, 1))
-    with jax.named_scope("retelling"):
+    with jax.named_scope("remembering"):
         memory, outputs = replay(before, rollout.transitions, rollout.task_done)
     normalizers = Normalizers(
         state.normalizers.obs.update(batch.obs),
