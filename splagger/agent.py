@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.methods import Method
 from splagger.nn import Moments
+from splagger.nn.scan import over_axes
 from splagger.policy import AbstractLatent, Distribution, HyperPolicy
 from splagger.sequence import (
     Decoder,
@@ -94,17 +95,21 @@ class Agent(eqx.Module):
         self, output: Float[Array, " out"], obs, noise, normalizers: Normalizers
     ) -> Distribution:
         """The distribution over actions, given the memory's output and an observation."""
-        latent = self.latent(output, noise, normalizers.output)
-        return self.policy.act(normalizers.obs.normalize(obs), latent)
-
-    def value(self, output, obs, noise, normalizers: Normalizers) -> Float[Array, ""]:
-        latent = self.latent(output, noise, normalizers.output)
-        return self.policy.value(normalizers.obs.normalize(obs), latent)
+        return self.policy.act(*self._sees(output, obs, noise, normalizers))
 
     def judge(self, output, obs, noise, normalizers: Normalizers):
         """(distribution, value) in one pass."""
-        latent = self.latent(output, noise, normalizers.output)
-        return self.policy(normalizers.obs.normalize(obs), latent)
+        return self.policy(*self._sees(output, obs, noise, normalizers))
+
+    def judge_many(self, outputs, obs, noise, normalizers: Normalizers):
+        """(distributions, values) of a batch."""
+        sees = jax.vmap(self._sees, in_axes=(0, 0, 0, None))
+        return self.policy.many(*sees(outputs, obs, noise, normalizers))
+
+    def values(self, outputs, obs, noise, normalizers: Normalizers) -> Float[Array, " B"]:
+        """The values of a batch alone."""
+        sees = jax.vmap(self._sees, in_axes=(0, 0, 0, None))
+        return self.policy.values(*sees(outputs, obs, noise, normalizers))
 
     def act(self, memory: Memory, obs, key: Key[Array, ""], normalizers: Normalizers) -> Action:
         """A sampled action, with its log-probability and the value of being here."""
@@ -121,26 +126,23 @@ class Agent(eqx.Module):
         memory, _ = self.memory.step(memory, transition, False)
         return empty_where(task_done, self.start(), memory)
 
-    def replay(self, memory: Memory, transitions: Transition, task_done: Bool[Array, " T"]):
+    def replay(self, memory: Memory, transitions: Transition, task_done: Bool[Array, "T *batch"]):
         """(last memory, the T outputs that each step's action was chosen on).
 
-        The same as repeated `observe`, in one unroll. The first output is the stored one of
-        `memory`: a constant, through which no gradient flows.
+        The same as repeated `observe`, in one unroll; for many environments at once, if there are more
+        axes after T. The first output is the stored one of `memory`: a constant, through which no gradient flows.
         """
-        start = self.start()
-        resets = jnp.concatenate([jnp.zeros(1, bool), task_done[:-1]])
-        last, after = self.memory.unroll(memory, transitions, resets)
-        after = jnp.where(task_done[:, None], start.output, after)
-        outputs = jnp.concatenate([memory.output[None], after[:-1]])
-        return empty_where(task_done[-1], start, last), outputs
+        last, after = self.memory.unroll(memory, transitions, _resets(task_done))
+        empty = over_axes(empty_where, task_done.ndim - 1, in_axes=(0, None, 0))
+        return empty(task_done[-1], self.start(), last), self._acted_on(memory, after, task_done)
 
     def retell(
         self,
         memory: Memory,
         transitions: Transition,
-        task_done: Bool[Array, " T"],
+        task_done: Bool[Array, "T *batch"],
         task_length: int | None = None,
-    ) -> Float[Array, "T out"]:
+    ) -> Float[Array, "T *batch out"]:
         """The outputs of `replay`. A rollout of whole tasks, each of `task_length` steps, is unrolled with
         its tasks side by side: so many steps in a row instead of T.
         """
@@ -148,15 +150,39 @@ class Agent(eqx.Module):
         if task_length is None or steps % task_length:
             return self.replay(memory, transitions, task_done)[1]
 
-        def by_task(x):
-            return x.reshape(steps // task_length, task_length, *x.shape[1:])
+        tasks = steps // task_length
 
-        resets = jnp.concatenate([jnp.zeros(1, bool), task_done[:-1]])  # empty all but the first
-        told = jax.tree.map(by_task, (transitions, resets))
-        _, after = jax.vmap(self.memory.unroll, in_axes=(None, 0, 0))(memory, *told)
-        after = after.reshape(steps, -1)
-        after = jnp.where(task_done[:, None], self.start().output, after)
+        def by_task(x):
+            return jnp.moveaxis(x.reshape(tasks, task_length, *x.shape[1:]), 0, 1)
+
+        told = jax.tree.map(by_task, (transitions, _resets(task_done)))  # empty all but the first
+        memories = jax.tree.map(lambda m: jnp.broadcast_to(m, (tasks, *m.shape)), memory)
+        _, after = self.memory.unroll(memories, *told)
+        after = jnp.moveaxis(after, 1, 0).reshape(*task_done.shape, -1)
+        return self._acted_on(memory, after, task_done)
+
+    def prepared(self) -> "Agent":
+        """The same agent for many steps: what its modules can do once, they did."""
+        has = lambda node: hasattr(node, "prepared")  # noqa: E731
+        parts = self.memory, self.policy
+        ready = jax.tree.map(lambda m: m.prepared() if has(m) else m, parts, is_leaf=has)
+        return Agent(ready[0], self.latent, ready[1], self.decoder)
+
+    def _sees(self, output, obs, noise, normalizers: Normalizers):
+        """(observation, latent) as the policy takes them."""
+        latent = self.latent(output, noise, normalizers.output)
+        return normalizers.obs.normalize(obs), latent
+
+    def _acted_on(self, memory, after, task_done):
+        """The outputs before each step, of those after it."""
+        start = jnp.broadcast_to(self.start().output, after.shape)
+        after = jnp.where(task_done[..., None], start, after)
         return jnp.concatenate([memory.output[None], after[:-1]])
+
+
+def _resets(task_done):
+    """Whether each step is the first of its task; at the start of a rollout the memory is as it should be."""
+    return jnp.concatenate([jnp.zeros_like(task_done[:1]), task_done[:-1]])
 
 
 def empty_where(task_done, start: Memory, memory: Memory) -> Memory:

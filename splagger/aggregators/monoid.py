@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from splagger.nn.scan import prefix_scan
+from splagger.nn.scan import over_axes, prefix_scan
 
 Aggregate = Any  # a pytree of arrays, of the aggregator's own making
 
@@ -66,10 +66,10 @@ def absorb(
 def prefixes(
     aggregator: AbstractAggregator,
     aggregate: Aggregate,
-    es: Float[Array, "T D"],
-    resets: Bool[Array, " T"],
+    es: Float[Array, "T *batch D"],
+    resets: Bool[Array, "T *batch"],
 ) -> Aggregate:
-    """All T running aggregates of a sequence, by one associative scan of depth O(√T).
+    """All T running aggregates of a sequence, or of a batch of them, by one associative scan of depth O(√T).
 
     >>> from splagger.aggregators import Max
     >>> es, resets = jnp.array([[1.0], [3.0], [2.0]]), jnp.array([False, False, True])
@@ -79,17 +79,19 @@ def prefixes(
 
     def join(a, b):
         (left, left_reset), (right, right_reset) = a, b
-        joined = jax.vmap(aggregator.combine)(left, right)
+        joined = over_axes(aggregator.combine, resets.ndim)(left, right)
 
         def restart(right, joined):
-            flag = jnp.expand_dims(right_reset, range(1, right.ndim))
+            flag = jnp.expand_dims(right_reset, range(resets.ndim, right.ndim))
             return jnp.where(flag, right, joined)
 
         return jax.tree.map(restart, right, joined), left_reset | right_reset
 
-    lifted = jax.vmap(aggregator.lift)(es)
+    lifted = over_axes(aggregator.lift, resets.ndim)(es)
     elements = jax.tree.map(lambda m, x: jnp.concatenate([m[None], x]), aggregate, lifted)
-    flags = jnp.concatenate([jnp.zeros(1, bool), resets])  # the carried aggregate is element 0
+    flags = jnp.concatenate(
+        [jnp.zeros_like(resets[:1]), resets]
+    )  # the carried aggregate is element 0
     aggregates, _ = prefix_scan(join, (elements, flags))
     return jax.tree.map(lambda m: m[1:], aggregates)
 

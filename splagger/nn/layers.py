@@ -28,7 +28,7 @@ class Linear(eqx.Module):
         return cls(weight, uniform_fan_in(bias_key, (outputs,), inputs))
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        return self.weight @ x + self.bias
+        return x @ self.weight.T + self.bias
 
 
 class Identity(eqx.Module):
@@ -50,7 +50,7 @@ class MLP(eqx.Module):
         pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
         return cls(tuple(Linear.create(k, i, o) for k, i, o in pairs), activation)
 
-    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+    def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
         *hidden, last = self.layers
         for layer in hidden:
             x = self.activation(layer(x))

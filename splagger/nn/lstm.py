@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.nn.gru import scan_unroll
 from splagger.nn.init import orthogonal
+from splagger.nn.scan import scan_unroll
 
 LSTMState = tuple[Float[Array, " H"], Float[Array, " H"]]
 

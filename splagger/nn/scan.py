@@ -1,12 +1,48 @@
-"""All prefixes of an associative operation, in blocks."""
+"""Loops over time: all prefixes of an associative operation, and loops whose arrays stay where they are."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 Tree = TypeVar("Tree")
+
+
+def over_axes(function: Callable, axes: int, in_axes=0) -> Callable:
+    """`function`, mapped over this many leading axes of what `in_axes` does not exempt."""
+    for _ in range(axes):
+        function = jax.vmap(function, in_axes=in_axes)
+    return function
+
+
+def scan_unroll() -> int:
+    """Steps of a loop compiled as one: a GPU launches fewer kernels, a CPU only compiles longer."""
+    return 1 if jax.default_backend() == "cpu" else 4
+
+
+def scan_in_place(
+    step: Callable[[Tree, Any], tuple[Tree, Array]],
+    state: Tree,
+    xs: Any,
+    ys: Float[Array, "T ..."],
+    reverse: bool = False,
+) -> tuple[Tree, Array]:
+    """`jax.lax.scan`, with the results written into `ys`.
+
+    A scan that is mapped over runs moves time in front of them, which copies every array it reads and
+    writes. Here time is an index into arrays that stay as they are. Not differentiable without those copies.
+    """
+    length = ys.shape[0]
+
+    def at(carry, t):
+        state, ys = carry
+        state, y = step(state, jax.tree.map(lambda x: x[t], xs))
+        return (state, jax.lax.dynamic_update_index_in_dim(ys, y, t, 0)), None
+
+    index = jnp.arange(length)
+    return jax.lax.scan(at, (state, ys), index, reverse=reverse, unroll=scan_unroll())[0]
 
 
 def prefix_scan(join: Callable[[Tree, Tree], Tree], elements: Tree, reverse: bool = False) -> Tree:

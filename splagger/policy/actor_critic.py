@@ -35,8 +35,10 @@ class ActorCritic(eqx.Module):
             _network(critic_key, (inputs, *hidden, 1), kaiming_uniform),
         )
 
-    def __call__(self, x: Float[Array, " x"]) -> tuple[Float[Array, " a"], Float[Array, ""]]:
-        return self.actor(x), self.critic(x)[0]
+    def __call__(
+        self, x: Float[Array, "*batch x"]
+    ) -> tuple[Float[Array, "*batch a"], Float[Array, "*batch"]]:
+        return self.actor(x), self.critic(x)[..., 0]
 
 
 def _network(key, sizes, head: Callable) -> MLP:

@@ -1,15 +1,19 @@
 """A latent turned into a policy: W = Σₖ z̃ₖ Hₖ with z̃ = [z; 1], for every array of the base policy.
 
 The same policy in two forms. `generate` builds its arrays: the definition, 0.8 MB a sample at full size.
-`policy` never builds them: each layer computes Σₖ z̃ₖ (x Hₖ), one wide matmul and a contraction.
+`policy` never builds them: each layer computes Σₖ z̃ₖ (x Hₖ), one wide matmul and a contraction. `policies`
+is the same for a batch, with a derivative of its own.
 """
+
+import functools as ft
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from splagger.nn import Linear
+from splagger.nn.precision import MatmulTypes, matmul, matmul_types
 from splagger.policy.actor_critic import ActorCritic
 
 
@@ -19,7 +23,7 @@ class LinearHeads(eqx.Module):
     The terms lie between inputs and outputs, so that one matmul with all of them needs no transposition.
     """
 
-    weight: Float[Array, "in terms out"]
+    weight: Shaped[Array, "in terms out"]
     bias: Float[Array, "terms out"]
 
     @classmethod
@@ -32,6 +36,15 @@ class LinearHeads(eqx.Module):
     def generate(self, terms: Float[Array, " terms"]) -> Linear:
         return Linear(jnp.einsum("iko,k->oi", self.weight, terms), terms @ self.bias)
 
+    def prepared(self) -> "LinearHeads":
+        """The same for many steps: what a GPU reads again in each of them takes half of the bytes."""
+        return LinearHeads(self.weight.astype(matmul_types().forward), self.bias)
+
+    @property
+    def wide(self) -> Shaped[Array, "in wide"]:
+        """All terms side by side."""
+        return self.weight.reshape(self.weight.shape[0], -1)
+
 
 class GeneratedLinear(eqx.Module):
     """The layer W x + b whose W and b are never formed."""
@@ -40,9 +53,44 @@ class GeneratedLinear(eqx.Module):
     terms: Float[Array, " terms"]
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        inputs, terms, outputs = self.heads.weight.shape
-        wide = x @ self.heads.weight.reshape(inputs, terms * outputs)
-        return self.terms @ wide.reshape(terms, outputs) + self.terms @ self.heads.bias
+        dtype = self.heads.weight.dtype
+        wide = (x.astype(dtype) @ self.heads.wide).astype(jnp.float32)
+        return self.terms @ (wide.reshape(self.heads.bias.shape) + self.heads.bias)
+
+
+class GeneratedLinears(eqx.Module):
+    """One such layer a sample, for a batch of samples."""
+
+    heads: LinearHeads
+    terms: Float[Array, "B terms"]
+
+    def __call__(self, x: Float[Array, "B in"]) -> Float[Array, "B out"]:
+        return _generated(matmul_types(), self.heads, self.terms, x)
+
+
+@ft.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _generated(types: MatmulTypes, heads: LinearHeads, terms, x):
+    """yₒ = Σₖ z̃ₖ (Σᵢ xᵢ Hᵢₖₒ + bₖₒ) of every sample."""
+    return _generated_forward(types, heads, terms, x)[0]
+
+
+def _generated_forward(types, heads, terms, x):
+    wide = x.astype(types.forward) @ heads.wide.astype(types.forward)
+    wide = wide.reshape(-1, *heads.bias.shape)
+    y = jnp.einsum("nk,nko->no", terms, wide.astype(jnp.float32)) + terms @ heads.bias
+    return y, (heads, terms, x, wide)
+
+
+def _generated_backward(types, residuals, d_y):
+    heads, terms, x, wide = residuals
+    d_terms = jnp.einsum("nko,no->nk", wide.astype(jnp.float32), d_y) + d_y @ heads.bias.T
+    d_wide = (terms[:, :, None] * d_y[:, None, :]).astype(types.backward).reshape(len(x), -1)
+    d_x = matmul(d_wide, heads.wide.T, types.backward)
+    d_weight = matmul(x.T, d_wide, types.backward).reshape(heads.weight.shape)
+    return LinearHeads(d_weight, terms.T @ d_y), d_terms, d_x
+
+
+_generated.defvjp(_generated_forward, _generated_backward)
 
 
 class Hypernetwork(eqx.Module):
@@ -69,6 +117,11 @@ class Hypernetwork(eqx.Module):
         """The policy of this latent, its layers lazy: the same function, made for large batches."""
         terms = _extend(latent)
         return _map_layers(lambda heads: GeneratedLinear(heads, terms), self.heads, LinearHeads)
+
+    def policies(self, latents: Float[Array, "B K"]) -> ActorCritic:
+        """The policies of a batch of latents as one, which takes a batch of inputs."""
+        terms = jax.vmap(_extend)(latents)
+        return _map_layers(lambda heads: GeneratedLinears(heads, terms), self.heads, LinearHeads)
 
 
 def _map_layers(function, network, kind: type):

@@ -48,6 +48,7 @@ def collect(
 ):
     """(life, rollout) after one step for each of `keys`."""
     start = agent.start()
+    ready = agent.prepared()
 
     def draw(key):
         """All luck of one step of one environment."""
@@ -58,13 +59,13 @@ def collect(
         """One step of one environment."""
         noise, action_noise, chance = luck
         output, obs = life.memory.output, life.env.obs
-        distribution = agent.distribution(output, obs, noise, normalizers)
+        distribution = ready.distribution(output, obs, noise, normalizers)
         action = distribution.perturbed(action_noise) if explore else distribution.mode()
         state, step = env.advance(chance, life.env, action)
         # Between episodes the agent sees the next one begin; only a task's end is really an end.
         seen = jnp.where(step.task_done, step.next_obs, state.obs)
         transition = Transition(obs, action, step.reward, seen)
-        memory, _ = agent.memory.step(life.memory, transition, False)
+        memory, _ = ready.memory.step(life.memory, transition, False)
         life = Life(state, empty_where(step.task_done, start, memory))
         log_prob = distribution.log_prob(action)
         ends = step.truncated, step.episode_done, step.task_done

@@ -110,9 +110,8 @@ def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[Train
 
     # What the agent remembers is told again by the new parameters, and only now the moments move:
     # the epochs saw those that the rollout had used, so their ratios started at 1.
-    replay = jax.vmap(state.agent.replay, in_axes=(0, 1, 1), out_axes=(0, 1))
     with jax.named_scope("remembering"):
-        memory, outputs = replay(before, rollout.transitions, rollout.task_done)
+        memory, outputs = state.agent.replay(before, rollout.transitions, rollout.task_done)
     normalizers = Normalizers(
         state.normalizers.obs.update(batch.obs),
         state.normalizers.output.update(_flat(outputs)),
@@ -132,13 +131,10 @@ def judge(config: PPOConfig, state: TrainState, life: Life, rollout: Rollout):
     size = config.minibatches, config.batch // config.minibatches
     pieces = jax.tree.map(lambda x: x.reshape(*size, *x.shape[2:]), inputs)
 
-    def one_value(inputs):
-        output, obs, noise = inputs
-        return agent.value(output, obs, noise, normalizers)
-
-    value = jax.lax.map(jax.vmap(one_value), pieces).reshape(rollout.log_prob.shape)
+    value = jax.lax.map(lambda piece: agent.values(*piece, normalizers), pieces)
+    value = value.reshape(rollout.log_prob.shape)
     last_noise = jnp.zeros_like(rollout.noise[0])  # a stochastic latent is judged by its mean
-    last_value = jax.vmap(one_value)((life.memory.output, life.env.obs, last_noise))
+    last_value = agent.values(life.memory.output, life.env.obs, last_noise, normalizers)
 
     scale, reward = scale_rewards(
         state.scale, rollout.transitions.reward, rollout.task_done, config.discount
@@ -200,16 +196,14 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     """The PPO loss of the steps at `index`; its gradient flows through the whole rollout."""
     ppo = config.ppo
     agent = Agent(params[0], state.agent.latent, params[1], None)
-    retell = ft.partial(agent.retell, task_length=config.env.task_length)
     with jax.named_scope("memory"):
-        outputs = jax.vmap(retell, in_axes=(0, 1, 1), out_axes=1)(
-            state.life.memory, rollout.transitions, rollout.task_done
+        outputs = agent.retell(
+            state.life.memory, rollout.transitions, rollout.task_done, config.env.task_length
         )
     picked = jax.tree.map(lambda x: x[index], batch)
 
-    judged = jax.vmap(agent.judge, in_axes=(0, 0, 0, None))
     with jax.named_scope("policy"):
-        distribution, value = judged(
+        distribution, value = agent.judge_many(
             _flat(outputs)[index], picked.obs, picked.noise, state.normalizers
         )
     log_prob = jax.vmap(lambda d, a: d.log_prob(a))(distribution, picked.action)

@@ -64,7 +64,24 @@ class TransitionEmbedding(eqx.Module):
         )
 
     def __call__(self, transition: Transition) -> Float[Array, " x"]:
-        before, after = jax.vmap(self.state)(jnp.stack([transition.obs, transition.next_obs]))
-        action = self.action(self.space.encode(transition.action))
-        reward = self.reward(transition.reward[None])
-        return jax.nn.relu(jnp.concatenate([before, action, reward, after]))
+        return self.prepared()(transition)
+
+    def prepared(self) -> "JoinedEmbedding":
+        """The same function as one affine map of [s; a; r; s']: one matmul instead of three."""
+        layers = self.state, self.action, self.reward, self.state
+        weight = jax.scipy.linalg.block_diag(*(layer.weight for layer in layers))
+        return JoinedEmbedding(
+            Linear(weight, jnp.concatenate([layer.bias for layer in layers])), self.space
+        )
+
+
+class JoinedEmbedding(eqx.Module):
+    """x = ReLU(W [s; a; r; s'] + b)."""
+
+    linear: Linear
+    space: ActionSpace = eqx.field(static=True)
+
+    def __call__(self, transition: Transition) -> Float[Array, " x"]:
+        obs, action, reward, next_obs = transition
+        action = self.space.encode(action)
+        return jax.nn.relu(self.linear(jnp.concatenate([obs, action, reward[None], next_obs])))

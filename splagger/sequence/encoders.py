@@ -14,6 +14,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
 from splagger.nn import GRU, LSTM, Linear, Transformer
+from splagger.nn.scan import over_axes
 
 
 class Pointwise(eqx.Module):
@@ -41,7 +42,12 @@ class Pointwise(eqx.Module):
         return state, jnp.tanh(self.linear(x))
 
     def unroll(self, state: tuple[()], xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
-        return state, jnp.tanh(jax.vmap(self.linear)(xs))
+        return self.unroll_many(state, xs, resets)
+
+    def unroll_many(
+        self, state: tuple[()], xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]
+    ):
+        return state, jnp.tanh(over_axes(self.linear, resets.ndim)(xs))
 
 
 class Constant(eqx.Module):
@@ -85,8 +91,21 @@ class Projected(eqx.Module):
         return state, self.linear(e)
 
     def unroll(self, state, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
-        state, es = self.inner.unroll(state, xs, resets)
-        return state, jax.vmap(self.linear)(es)
+        return self.unroll_many(state, xs, resets)
+
+    def unroll_many(self, state, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
+        state, es = unroll_many(self.inner, state, xs, resets)
+        return state, over_axes(self.linear, resets.ndim)(es)
+
+
+def unroll_many(encoder, state, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
+    """(last states, all outputs) of many sequences side by side, in the encoder's own way if it has one."""
+    if hasattr(encoder, "unroll_many"):
+        return encoder.unroll_many(state, xs, resets)
+    unroll = encoder.unroll
+    for _ in range(1, resets.ndim):
+        unroll = jax.vmap(unroll, in_axes=(0, 1, 1), out_axes=(0, 1))
+    return unroll(state, xs, resets)
 
 
 Build = Callable[[Key[Array, ""], int, int, int], Any]

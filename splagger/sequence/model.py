@@ -11,8 +11,9 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.aggregators import AbstractAggregator, Max, absorb, prefixes, read_size
 from splagger.nn import Identity, Linear
+from splagger.nn.scan import over_axes
 from splagger.sequence.embedding import Nothing
-from splagger.sequence.encoders import ENCODERS, Projected
+from splagger.sequence.encoders import ENCODERS, Projected, unroll_many
 from splagger.tables import lookup
 
 
@@ -45,11 +46,11 @@ class SplitAggregation(eqx.Module):
         aggregate = absorb(self.aggregator, aggregate, e[self.skip :], reset)
         return aggregate, jnp.concatenate([e[: self.skip], self.aggregator.read(aggregate)])
 
-    def unroll(self, aggregate, es: Float[Array, "T D"], resets: Bool[Array, " T"]):
-        aggregates = prefixes(self.aggregator, aggregate, es[:, self.skip :], resets)
-        read = jax.vmap(self.aggregator.read)(aggregates)
+    def unroll(self, aggregate, es: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
+        aggregates = prefixes(self.aggregator, aggregate, es[..., self.skip :], resets)
+        read = over_axes(self.aggregator.read, resets.ndim)(aggregates)
         last = jax.tree.map(lambda m: m[-1], aggregates)
-        return last, jnp.concatenate([es[:, : self.skip], read], axis=1)
+        return last, jnp.concatenate([es[..., : self.skip], read], axis=-1)
 
 
 class SequenceModel(eqx.Module):
@@ -126,15 +127,20 @@ class SequenceModel(eqx.Module):
         output = self.projection(mixed)
         return Memory(encoder, aggregate, output), output
 
-    def unroll(self, memory: Memory, inputs, resets: Bool[Array, " T"]):
-        """(last memory, all T outputs) of a sequence; leaves of `inputs` have a leading T."""
-        return self.unroll_embedded(memory, jax.vmap(self._embed)(inputs), resets)
+    def unroll(self, memory: Memory, inputs, resets: Bool[Array, "T *batch"]):
+        """(last memory, all T outputs) of a sequence; leaves of `inputs` have a leading T.
 
-    def unroll_embedded(self, memory: Memory, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
+        Many sequences are told side by side if there are more axes after T, and `memory` has them too.
+        """
+        return self.unroll_embedded(memory, over_axes(self._embed, resets.ndim)(inputs), resets)
+
+    def unroll_embedded(
+        self, memory: Memory, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]
+    ):
         """`unroll` of inputs that are embedded already: what the encoder itself takes."""
-        encoder, es = self.encoder.unroll(memory.encoder, xs, resets)
+        encoder, es = unroll_many(self.encoder, memory.encoder, xs, resets)
         aggregate, mixed = self.aggregation.unroll(memory.aggregate, es, resets)
-        outputs = jax.vmap(self.projection)(mixed)
+        outputs = over_axes(self.projection, resets.ndim)(mixed)
         return Memory(encoder, aggregate, outputs[-1]), outputs
 
     def _embed(self, inputs):

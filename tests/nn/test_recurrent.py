@@ -10,7 +10,10 @@ import pytest
 from jax.test_util import check_grads
 
 from splagger.nn import GRU, LSTM, Transformer
+from splagger.nn import gru as gru_module
+from splagger.nn.precision import FULL, HALF
 from splagger.sequence import Pointwise
+from splagger.sequence.encoders import unroll_many
 from tests.close import assert_close
 from tests.parity import numpy_models as naive
 
@@ -84,6 +87,78 @@ def test_gru_is_its_definition(resets):
     weights = gru.input_weight, gru.hidden_weight, gru.bias, gru.candidate_bias
     outputs, last = naive.gru_unroll(np.asarray(XS), resets, doubles(state), *doubles(weights))
     assert_close(unroll(gru, state, XS, resets), (last, outputs))
+
+
+BATCH = 3
+XS_MANY = jr.normal(jr.key(5), (STEPS, BATCH, INPUTS))
+RESETS_MANY = jr.bernoulli(jr.key(6), 0.2, (STEPS, BATCH))
+
+
+@every_encoder
+def test_many_sequences_are_each_of_them(name):
+    encoder = ENCODERS[name]
+    state = jax.vmap(lambda x: unroll(encoder, encoder.start(), x, RESETS["some"])[0])(
+        jr.normal(jr.key(7), (BATCH, STEPS, INPUTS))
+    )
+    args = state, XS_MANY, RESETS_MANY
+    many = fast_jit(ft.partial(unroll_many, encoder))(*args)
+    each = jax.vmap(ft.partial(unroll, encoder), in_axes=(0, 1, 1), out_axes=(0, 1))(*args)
+    assert_close(many, each, rtol=1e-5, atol=2e-6)
+
+
+def differentiate(gru_unroll, xs, resets, state):
+    """States and the gradients of a function that weighs each of them differently."""
+    weights = jr.normal(jr.key(8), (*resets.shape, WIDTH))
+
+    def loss(gru, state, xs):
+        hs = gru_unroll(gru, state, xs, resets)
+        return (hs * weights).sum(), hs
+
+    return fast_jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(ENCODERS["gru"], state, xs)
+
+
+@every_reset
+def test_the_derivative_for_gpus_is_autodiff(resets):
+    state = jr.normal(jr.key(2), (WIDTH,))
+    args = XS, RESETS[resets], state
+    ours = differentiate(ft.partial(gru_module._recur, FULL), *args)
+    assert_close(ours, differentiate(gru_module._unroll, *args), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("types, tolerance", [(FULL, 1e-5), (HALF, 0.02)])
+def test_the_derivative_for_gpus_of_many_sequences(types, tolerance):
+    """In half precision no array is off by more than rounding, measured by its largest number."""
+    args = XS_MANY, RESETS_MANY, jr.normal(jr.key(2), (BATCH, WIDTH))
+    ours = differentiate(ft.partial(gru_module._recur, types), *args)
+    expected = differentiate(gru_module._unroll, *args)
+    for rounded, exact in zip(*map(jax.tree.leaves, (ours, expected)), strict=True):
+        assert rounded.dtype == jnp.float32
+        scale = np.abs(exact).max()
+        np.testing.assert_allclose(rounded / scale, exact / scale, atol=tolerance)
+
+
+def test_the_derivative_for_gpus_mapped_over_runs():
+    """Each run has its own weights; the loop in place must not mix them."""
+    grus = jax.tree.map(lambda leaf: jnp.stack([leaf, 0.7 * leaf]), ENCODERS["gru"])
+    xs, state = jnp.stack([XS_MANY, XS_MANY[::-1]]), jr.normal(jr.key(2), (2, BATCH, WIDTH))
+
+    def loss(form, gru, state, xs):
+        return jnp.square(form(gru, state, xs, RESETS_MANY)).sum()
+
+    forms = ft.partial(gru_module._recur, FULL), gru_module._unroll
+    both = [fast_jit(jax.vmap(jax.grad(ft.partial(loss, f))))(grus, state, xs) for f in forms]
+    assert_close(*both, rtol=1e-4, atol=1e-5)
+
+
+def test_a_prepared_gru_steps_alike(monkeypatch):
+    gru, state = ENCODERS["gru"], jr.normal(jr.key(2), (WIDTH,))
+    assert gru.prepared() is gru, "on a CPU there is nothing to prepare"
+    monkeypatch.setattr(gru_module, "_on_gpu", lambda: True)
+    prepared = gru.prepared()
+    assert prepared.input_size == INPUTS
+    assert_close(prepared.start(), gru.start())
+    for reset in (False, True):
+        assert_close(prepared.step(state, XS[0], reset), gru.step(state, XS[0], reset))
 
 
 @every_reset

@@ -2,6 +2,7 @@
 
 import functools as ft
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from splagger.nn import Moments
+from splagger.nn.precision import HALF
 from splagger.policy import (
     ActorCritic,
     Belief,
@@ -19,6 +21,7 @@ from splagger.policy import (
     Hypernetwork,
     HyperPolicy,
 )
+from splagger.policy.hypernetwork import LinearHeads
 from splagger.spaces import Continuous, Discrete
 from tests.close import assert_close
 from tests.parity import numpy_models as naive
@@ -74,13 +77,72 @@ def test_the_lazy_policy_is_the_generated_one_with_its_gradients(space, normal):
 @every_space
 def test_policy_is_its_definition(space, normal):
     policy, obs, latent = random_policy(space), normal(OBS), normal(LATENT)
-    run = fast_jit(lambda p, *args: (p(*args), p.act(*args), p.value(*args)))
-    (distribution, value), acted, valued = run(policy, obs, latent)
+    run = fast_jit(lambda p, *args: (p(*args), p.act(*args)))
+    (distribution, value), acted = run(policy, obs, latent)
     numbers, expected = naive.policy_forward(np.float64(obs), np.float64(latent), twin_of(policy))
     assert_close(distribution.mean if space == "continuous" else distribution.logits, numbers)
     assert_close(value, expected)
-    assert_close((acted, valued), (distribution, value))
+    assert_close(acted, distribution)
     assert space == "discrete" or distribution.log_std.tolist() == policy.log_std.tolist()
+
+
+@every_space
+def test_a_batch_is_its_samples_with_their_gradients(space, normal):
+    """By the derivative written by hand, against autodiff through the definition."""
+    args = random_policy(space), normal(9, OBS), normal(9, LATENT)
+    weights = normal(9)
+
+    def loss(forms, policy, obs, latents):
+        distribution, values = forms(policy, obs, latents)
+        return (jax.vmap(lambda d: d.entropy())(distribution) * weights + values * weights**2).sum()
+
+    def samples(policy, obs, latents):
+        def one(obs, latent):
+            z, x = policy._embed(obs, latent)
+            numbers, value = policy.hypernetwork.generate(z)(x)
+            return policy._distribution(numbers), value
+
+        return jax.vmap(one)(obs, latents)
+
+    both = [
+        fast_jit(jax.value_and_grad(ft.partial(loss, forms), argnums=(0, 1, 2)))(*args)
+        for forms in (HyperPolicy.many, samples)
+    ]
+    assert_close(*both, rtol=1e-4, atol=1e-5)
+    assert_close(fast_jit(HyperPolicy.values)(*args), fast_jit(HyperPolicy.many)(*args)[1])
+
+
+@every_space
+def test_half_precision_changes_a_batch_no_more_than_rounding(space, normal, monkeypatch):
+    args = random_policy(space), normal(9, OBS), normal(9, LATENT)
+
+    def differentiate():
+        loss = lambda *args: HyperPolicy.values(*args).sum()  # noqa: E731
+        return fast_jit(jax.value_and_grad(lambda *args: loss(*args), argnums=(0, 1, 2)))(*args)
+
+    full = differentiate()
+    monkeypatch.setattr("splagger.policy.hypernetwork.matmul_types", lambda: HALF)
+    half = differentiate()
+    for exact, rounded in zip(jax.tree.leaves(full), jax.tree.leaves(half), strict=True):
+        assert rounded.dtype == exact.dtype
+        scale = np.abs(exact).max() + 1e-6
+        np.testing.assert_allclose(rounded / scale, exact / scale, atol=0.02)
+
+
+@every_space
+def test_a_prepared_policy_acts_alike(space, normal, monkeypatch):
+    policy, obs, latent = random_policy(space), normal(OBS), normal(LATENT)
+    monkeypatch.setattr("splagger.policy.hypernetwork.matmul_types", lambda: HALF)
+    heads = policy.hypernetwork.heads
+    ready = Hypernetwork(
+        jax.tree.map(
+            lambda h: h.prepared(), heads, is_leaf=lambda node: isinstance(node, LinearHeads)
+        )
+    )
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(ready)} == {"float16", "float32"}
+    prepared = eqx.tree_at(lambda p: p.hypernetwork, policy, ready)
+    acted = [jax.tree.leaves(p.act(obs, latent))[0] for p in (policy, prepared)]
+    np.testing.assert_allclose(*acted, rtol=5e-3, atol=5e-3)
 
 
 @every_space

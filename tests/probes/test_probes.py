@@ -36,7 +36,8 @@ def test_the_value_of_a_constant_reward_is_that_reward():
 
     def value(state):
         output = state.agent.start().output
-        return state.agent.value(output, jnp.ones(1), jnp.zeros(0), state.normalizers)
+        seen = output[None], jnp.ones((1, 1)), jnp.zeros((1, 0))
+        return state.agent.values(*seen, state.normalizers)[0]
 
     np.testing.assert_allclose(quick(jax.vmap(value))(states), 10, rtol=0.01)
 
