@@ -33,6 +33,10 @@ class Point(NamedTuple):
     seed: int
 
 
+# Settings that older runs have not heard of: at these values they are not told, and folders keep their names.
+YOUNGER = {"update_noise": "stored"}
+
+
 @dataclass(frozen=True)
 class Run:
     """The frozen description of an experiment; its `digest` names the folder.
@@ -189,7 +193,7 @@ class Run:
             "environment": _plain(self.row.env),
             "episodes": self.row.episodes,
             "method": _plain(self.method),
-            "ppo": _plain(self.row.ppo),
+            "ppo": {k: v for k, v in _plain(self.row.ppo).items() if (k, v) not in YOUNGER.items()},
             "network": _plain(self.row.network),
             "rates": list(self.rates),
             "seeds": list(self.seeds),

@@ -1,15 +1,17 @@
 """The gated recurrent unit, and its whole-sequence form with a derivative written for GPUs."""
 
 import functools as ft
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, Key, Shaped
+from jaxtyping import Array, Bool, Float, Key
 
+from splagger.nn import gru_kernel
 from splagger.nn.init import orthogonal
-from splagger.nn.precision import MatmulTypes, matmul, matmul_types
+from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types
 from splagger.nn.scan import over_axes, scan_in_place, scan_unroll
 
 
@@ -68,12 +70,11 @@ class GRU(eqx.Module):
         hs = (_unroll_for_gpu if _on_gpu() else _unroll)(self, state, xs, resets)
         return hs[-1], hs
 
-    def prepared(self) -> "GRU | JoinedGRU":
-        """The same function for many steps: on a GPU, one matmul a step instead of two."""
-        if not _on_gpu():
-            return self
-        weight, bias = self.joined()
-        return JoinedGRU(weight.T.astype(matmul_types().forward), bias)
+    def prepared(self) -> "GRU":
+        """The same for many steps: what a GPU reads again in each of them takes half of the bytes."""
+        dtype = matmul_types().forward
+        weights = self.input_weight.astype(dtype), self.hidden_weight.astype(dtype)
+        return GRU(*weights, self.bias, self.candidate_bias)
 
     def joined(self) -> tuple[Float[Array, "H4 HD"], Float[Array, " H4"]]:
         """The affine map of [h; x] to the gates' arguments q = Uh + c, r, z = Wx + Uh + b, n = Wx + b."""
@@ -90,27 +91,6 @@ class GRU(eqx.Module):
         r, z, n = jnp.split(inputs + self.bias, 3)
         _, z, n = _gates(q + self.candidate_bias, r + from_h_r, z + from_h_z, n)
         return n + z * (h - n)
-
-
-class JoinedGRU(eqx.Module):
-    """A GRU for acting: its two matmuls as one, in the device's number type."""
-
-    weight: Shaped[Array, "HD H4"]
-    bias: Float[Array, " H4"]
-
-    @property
-    def input_size(self) -> int:
-        return self.weight.shape[0] - self.bias.shape[0] // 4
-
-    def start(self) -> Float[Array, " H"]:
-        return jnp.zeros(self.bias.shape[0] // 4)
-
-    def step(self, state: Float[Array, " H"], x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
-        h = _empty_if(reset, state)
-        arguments = matmul(jnp.concatenate([h, x]), self.weight, self.weight.dtype) + self.bias
-        _, z, n = _gates(*jnp.split(arguments, 4))
-        new = n + z * (h - n)
-        return new, new
 
 
 def _on_gpu() -> bool:
@@ -143,66 +123,70 @@ def _unroll(gru: GRU, state, xs, resets):
 
 def _unroll_for_gpu(gru: GRU, state, xs, resets):
     """The same as `_unroll`."""
-    return _recur(matmul_types(), gru, state, xs, resets)
+    rows = resets[0].size
+    kernels = matmul_types() == HALF and gru_kernel.fits(rows, state.shape[-1])
+    flat = lambda x, axes: x.reshape(*x.shape[:axes], rows, *x.shape[resets.ndim - 1 + axes :])  # noqa: E731
+    loops = Loops(matmul_types(), kernels, interpret=False)
+    hs: Any = _recur(loops, gru, flat(state, 0), flat(xs, 1), flat(resets, 1))
+    return hs.reshape(*resets.shape, -1)
+
+
+class Loops(NamedTuple):
+    """How the loops over time are done: in which precision, and whether by our own kernels."""
+
+    types: MatmulTypes
+    kernels: bool
+    interpret: bool
 
 
 @ft.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _recur(types: MatmulTypes, gru: GRU, state, xs, resets):
-    cell = over_axes(gru._cell, resets.ndim - 1)
-    weight = gru.hidden_weight.T.astype(types.forward)
-
-    def one(h, x):
-        inputs, reset = x
-        h = _empty_if(reset[..., None], h)
-        h = cell(inputs, matmul(h, weight, types.forward), h)
-        return h, h
-
-    inputs = matmul(xs, gru.input_weight.T, types.forward)
-    hs = jnp.zeros((*resets.shape, state.shape[-1]))
-    return scan_in_place(one, state, (inputs, resets), hs)[1]
+def _recur(loops: Loops, gru: GRU, state, xs, resets):
+    """All hidden states [T, N, H] of inputs [T, N, D]."""
+    return _recur_forward(loops, gru, state, xs, resets)[0]
 
 
-def _recur_forward(types, gru, state, xs, resets):
-    hs = _recur(types, gru, state, xs, resets)
-    return hs, (gru, state, xs, resets, hs)
+def _recur_forward(loops, gru, state, xs, resets):
+    dtype = loops.types.forward
+    inputs = matmul(xs, gru.input_weight.T, dtype)
+    weight = gru.hidden_weight.T.astype(dtype)
+    if loops.kernels:
+        _, bias = gru.joined()
+        hs = gru_kernel.forward_loop(inputs, _keep(resets), weight, bias, state, loops.interpret)
+    else:
+
+        def one(h, x):
+            inputs, reset = x
+            h = _empty_if(reset[:, None], h)
+            h = jax.vmap(gru._cell)(inputs, matmul(h, weight, dtype), h)
+            return h, h
+
+        hs = scan_in_place(
+            one, state, (inputs, resets), jnp.zeros((*resets.shape, len(gru.start())))
+        )[1]
+        hs = jnp.concatenate([state[None], hs])
+    return hs[1:], (gru, xs, resets, hs)
 
 
-def _recur_backward(types, residuals, d_hs):
+def _recur_backward(loops, residuals, d_hs):
     """One backward loop that only carries dh; all else is done for the whole sequence at once.
 
-    The gates are computed again from the states, so that neither loop has anything to store but its own h
-    or dh. With the slopes of the gates known before the loop, a step is a product and a matmul:
-
-        dhₜ₋₁ = dhₜ·z + [dhₜ·∂q, dhₜ·∂r, dhₜ·∂z] [Uₙ; Uᵣ; U_z]
+    The gates are computed again from the states, so that the loop forward has nothing to store but them.
     """
-    gru, state, xs, resets, hs = residuals
-    width, axes = state.shape[-1], resets.ndim
-    before = _empty_if(resets[..., None], jnp.concatenate([state[None], hs[:-1]]))
-    seen = jnp.concatenate([before, xs], axis=-1)
+    gru, xs, resets, hs = residuals
+    types, width = loops.types, hs.shape[-1]
     weight, bias = gru.joined()
+    before = _empty_if(resets[..., None], hs[:-1])
+    seen = jnp.concatenate([before, xs], axis=-1)
     arguments = jnp.matmul(seen.astype(types.forward), weight.T.astype(types.forward))
-
-    def slopes(arguments, h):
-        """(z, [∂q; ∂r; ∂z; ∂n]) of one step."""
-        q, r, z, n = jnp.split(arguments.astype(jnp.float32) + bias, 4)
-        r, z, n = _gates(q, r, z, n)
-        d_n = (1 - z) * (1 - n * n)
-        each = jnp.concatenate([d_n * r, d_n * q * r * (1 - r), (h - n) * z * (1 - z), d_n])
-        return z, each.astype(types.forward)
-
-    zs, slopes = over_axes(slopes, axes)(arguments, before)
     back = weight[: 3 * width, :width].astype(types.backward)
+    if loops.kernels:
+        keep = _keep(resets)
+        d_arguments, d_state = gru_kernel.backward_loop(
+            arguments, keep, back, bias, hs, d_hs, loops.interpret
+        )
+    else:
+        d_arguments, d_state = _backward_loop(arguments, resets, back, bias, before, d_hs)
 
-    def one(carry, x):
-        d_h, z, slope, reset = x
-        d_h = d_h + carry
-        d_gates = jnp.concatenate([d_h] * 3, axis=-1) * slope[..., : 3 * width]
-        return _empty_if(reset[..., None], d_h * z + matmul(d_gates, back, types.backward)), d_h
-
-    xs_back = d_hs, zs, slopes, resets
-    d_state, d_h = scan_in_place(one, jnp.zeros_like(state), xs_back, jnp.zeros_like(hs), True)
-
-    d_arguments = (jnp.concatenate([d_h] * 4, axis=-1) * slopes).astype(types.backward)
     d_xs = matmul(d_arguments, weight[:, width:], types.backward)
     d_all = d_arguments.reshape(-1, 4 * width)
     d_weight = matmul(d_all.T, seen.reshape(len(d_all), -1), types.backward)
@@ -214,6 +198,36 @@ def _recur_backward(types, residuals, d_hs):
         d_bias[:width],
     )
     return d_gru, d_state, d_xs, None
+
+
+def _backward_loop(arguments, resets, back, bias, before, d_hs):
+    """dhₜ₋₁ = dhₜ·z + [dhₜ·∂q, dhₜ·∂r, dhₜ·∂z] [Uₙ; Uᵣ; U_z], the slopes known before the loop."""
+    width = before.shape[-1]
+
+    def differentiate(arguments, h):
+        """(z, [∂q; ∂r; ∂z; ∂n]) of one step."""
+        q, r, z, n = jnp.split(arguments.astype(jnp.float32) + bias, 4)
+        r, z, n = _gates(q, r, z, n)
+        d_n = (1 - z) * (1 - n * n)
+        each = jnp.concatenate([d_n * r, d_n * q * r * (1 - r), (h - n) * z * (1 - z), d_n])
+        return z, each.astype(arguments.dtype)
+
+    zs, slopes = over_axes(differentiate, 2)(arguments, before)
+
+    def one(carry, x):
+        d_h, z, slope, reset = x
+        d_h = d_h + carry
+        d_gates = jnp.concatenate([d_h] * 3, axis=-1) * slope[:, : 3 * width]
+        return _empty_if(reset[:, None], d_h * z + matmul(d_gates, back, back.dtype)), d_h
+
+    xs = d_hs, zs, slopes, resets
+    d_state, d_h = scan_in_place(one, jnp.zeros_like(before[0]), xs, jnp.zeros_like(d_hs), True)
+    return (jnp.concatenate([d_h] * 4, axis=-1) * slopes).astype(back.dtype), d_state
+
+
+def _keep(resets):
+    """1 where a step goes on with the state before it; after the last step nothing goes on."""
+    return jnp.concatenate([~resets, jnp.zeros_like(resets[:1])]).astype(jnp.float32)
 
 
 _recur.defvjp(_recur_forward, _recur_backward)

@@ -9,6 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key
 
 from splagger.nn.init import uniform_fan_in
+from splagger.nn.precision import matmul, matmul_types
 
 
 class Linear(eqx.Module):
@@ -28,7 +29,12 @@ class Linear(eqx.Module):
         return cls(weight, uniform_fan_in(bias_key, (outputs,), inputs))
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        return x @ self.weight.T + self.bias
+        return matmul(x, self.weight.T, self.weight.dtype) + self.bias
+
+    def prepared(self) -> "Linear":
+        """The same for many steps, its matmul in the device's number type if it is a large one."""
+        dtype = matmul_types().forward if self.weight.shape[1] >= 64 else self.weight.dtype
+        return Linear(self.weight.astype(dtype), self.bias)
 
 
 class Identity(eqx.Module):

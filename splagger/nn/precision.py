@@ -27,7 +27,7 @@ HALF = MatmulTypes(jnp.float16, jnp.bfloat16)
 
 def matmul_types() -> MatmulTypes:
     """Half precision on GPUs, unless JAX was told to be more exact."""
-    asked = jax.config.jax_default_matmul_precision
+    asked = getattr(jax.config, "jax_default_matmul_precision", None)
     exact = asked is not None and str(asked).lower() not in ("default", "fastest", "tensorfloat32")
     return FULL if exact or jax.default_backend() != "gpu" else HALF
 

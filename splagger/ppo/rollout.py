@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.agent import Agent, Normalizers, empty_where
 from splagger.envs import AbstractMetaEnv
+from splagger.nn.scan import scan_unroll
 from splagger.sequence import Memory, Transition
 
 
@@ -74,7 +75,7 @@ def collect(
     # Randomness is a chain of small operations: drawn inside the loop, it would be a third of each step.
     envs = life.env.obs.shape[0]
     luck = jax.vmap(lambda key: jax.vmap(draw)(jr.split(key, envs)))(keys)
-    life, records = jax.lax.scan(jax.vmap(one), life, luck)
+    life, records = jax.lax.scan(jax.vmap(one), life, luck, unroll=scan_unroll())
     return life, jax.vmap(jax.vmap(_unpacker(env, agent)))(records)
 
 

@@ -32,7 +32,7 @@ from splagger.sequence import Transition
 Metrics = dict[str, Float[Array, "..."]]
 
 # Streams of randomness that no update uses: updates count up from 0.
-INIT_STREAM, EVAL_STREAM = 2**31 - 1, 2**31 - 2
+INIT_STREAM, EVAL_STREAM, NOISE_STREAM = 2**31 - 1, 2**31 - 2, 2**31 - 3
 
 
 class Optimizers(NamedTuple):
@@ -131,7 +131,7 @@ def judge(config: PPOConfig, state: TrainState, life: Life, rollout: Rollout):
     size = config.minibatches, config.batch // config.minibatches
     pieces = jax.tree.map(lambda x: x.reshape(*size, *x.shape[2:]), inputs)
 
-    value = jax.lax.map(lambda piece: agent.values(*piece, normalizers), pieces)
+    value = jax.lax.map(lambda p: agent.values(p[0], p[1], p[2], normalizers), pieces)
     value = value.reshape(rollout.log_prob.shape)
     last_noise = jnp.zeros_like(rollout.noise[0])  # a stochastic latent is judged by its mean
     last_value = agent.values(life.memory.output, life.env.obs, last_noise, normalizers)
@@ -145,13 +145,23 @@ def judge(config: PPOConfig, state: TrainState, life: Life, rollout: Rollout):
     batch = Batch(
         obs=rollout.transitions.obs,
         action=rollout.transitions.action,
-        noise=rollout.noise,
+        noise=_update_noise(config, state, rollout.noise),
         log_prob=rollout.log_prob,
         value=value,
         advantage=losses.standardize(advantage),
         target=advantage + value,
     )
     return scale, jax.tree.map(_flat, batch)
+
+
+def _update_noise(config: PPOConfig, state: TrainState, stored):
+    """What the update samples latents with."""
+    if config.update_noise == "stored":
+        return stored
+    if config.update_noise == "none":
+        return jnp.zeros_like(stored)
+    key = jr.fold_in(jr.fold_in(state.key, NOISE_STREAM), state.update)
+    return jr.normal(key, stored.shape)
 
 
 def improve(

@@ -10,6 +10,9 @@ from splagger.agent import Interface, Network
 from splagger.envs import AbstractMetaEnv
 from splagger.methods import Method
 
+# The rollout's own noise, so that ratios start at 1; new noise; or none: the latent is its mean.
+UPDATE_NOISES = ("stored", "fresh", "none")
+
 
 @dataclass(frozen=True)
 class PPOConfig:
@@ -31,6 +34,9 @@ class PPOConfig:
     mask_truncated: bool = False  # no advantage at a step that a time limit cut off
     eval_interval: int = 1  # updates between evaluations
     eval_tasks: int = 16
+    update_noise: str = (
+        "stored"  # what a stochastic latent is sampled with when learning: UPDATE_NOISES
+    )
     kl_weight: float = 1e-6  # default of the tunable, in the unit of the authors' code
     kl_terms: float = 31250.0  # terms of that code's sum: weight · terms · mean KL is the same loss
     # The rest matters to methods that learn by reconstruction (PEARL-vari).
@@ -43,6 +49,10 @@ class PPOConfig:
     buffer: int = 100_000  # trajectories kept
 
     def __post_init__(self):
+        if self.update_noise not in UPDATE_NOISES:
+            raise ValueError(
+                f"ppo.update_noise must be one of {', '.join(UPDATE_NOISES)}, got {self.update_noise!r}"
+            )
         for field in fields(self):
             value = getattr(self, field.name)
             at_least_one = field.type in ("int", int)

@@ -3,6 +3,7 @@
 import json
 import math
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -181,3 +182,13 @@ def test_updates_are_whole_evaluation_intervals(updates, interval, expected):
 
 def test_the_small_run_is_what_its_name_says():
     assert len(tiny().points) == 4 and tiny().config.updates == UPDATES
+
+
+def test_published_runs_keep_their_names():
+    """A setting that is new must not rename what was trained before it."""
+    published = Path(__file__).parents[2] / "results" / "t-ls"
+    for method in ("pearl", "rnn", "splagger"):
+        digest = Run.create("t-ls", method).digest
+        assert (published / method / digest).is_dir(), (method, digest)
+    changed = Run.create("t-ls", "pearl", overrides={"ppo.update_noise": "none"})
+    assert changed.digest != Run.create("t-ls", "pearl").digest

@@ -29,3 +29,18 @@ def test_the_first_ratio_of_every_update_is_one(name, env):
         assert metrics["first_ratio_error"] < 1e-5
         assert all(np.isfinite(metric) for metric in metrics.values()), metrics
         assert metrics["entropy"] > 0.01  # the law says little of a policy that has no choice
+
+
+@pytest.mark.parametrize("noise", ["fresh", "none"])
+def test_other_noise_than_the_rollouts_is_another_policy(noise):
+    config = tiny("pearl", MAZE, steps=20, epochs=1, minibatches=1, update_noise=noise)
+    _, metrics = quick_update(config, TUNABLES, random_state(config))
+    assert metrics["first_ratio_error"] > 1e-3
+    config = tiny("splagger", MAZE, steps=20, epochs=1, minibatches=1, update_noise=noise)
+    _, metrics = quick_update(config, TUNABLES, random_state(config))
+    assert metrics["first_ratio_error"] < 1e-5  # its latent is not sampled
+
+
+def test_an_unknown_noise_is_refused():
+    with pytest.raises(ValueError, match="update_noise must be one of stored, fresh, none"):
+        tiny("pearl", MAZE, update_noise="zero")

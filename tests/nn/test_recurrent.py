@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from splagger.nn import GRU, LSTM, Transformer
+from splagger.nn import GRU, LSTM, Transformer, gru_kernel
 from splagger.nn import gru as gru_module
 from splagger.nn.precision import FULL, HALF
 from splagger.sequence import Pointwise
@@ -117,19 +117,35 @@ def differentiate(gru_unroll, xs, resets, state):
     return fast_jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(ENCODERS["gru"], state, xs)
 
 
+EXACT = gru_module.Loops(FULL, kernels=False, interpret=False)
+LOOPS = {
+    "float32": (EXACT, 1e-5),
+    "half": (EXACT._replace(types=HALF), 0.02),
+    "kernels, float32": (gru_module.Loops(FULL, kernels=True, interpret=True), 1e-5),
+    "kernels, half": (gru_module.Loops(HALF, kernels=True, interpret=True), 0.02),
+}
+
+
+def by_loops(loops):
+    """The unroll for GPUs, in one of its ways."""
+    return lambda gru, state, xs, resets: gru_module._recur(loops, gru, state, xs, resets)
+
+
+@pytest.fixture
+def small_kernels(monkeypatch):
+    """Kernels whose programs do few rows and columns, so that a small test has several."""
+    monkeypatch.setattr(gru_kernel, "ROWS", 2)
+    monkeypatch.setattr(gru_kernel, "COLUMNS", 2)
+
+
 @every_reset
-def test_the_derivative_for_gpus_is_autodiff(resets):
-    state = jr.normal(jr.key(2), (WIDTH,))
-    args = XS, RESETS[resets], state
-    ours = differentiate(ft.partial(gru_module._recur, FULL), *args)
-    assert_close(ours, differentiate(gru_module._unroll, *args), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("types, tolerance", [(FULL, 1e-5), (HALF, 0.02)])
-def test_the_derivative_for_gpus_of_many_sequences(types, tolerance):
-    """In half precision no array is off by more than rounding, measured by its largest number."""
-    args = XS_MANY, RESETS_MANY, jr.normal(jr.key(2), (BATCH, WIDTH))
-    ours = differentiate(ft.partial(gru_module._recur, types), *args)
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_unroll_for_gpus_is_autodiff(name, resets, small_kernels):
+    """States and gradients; in half precision no array is off by more than rounding of its largest."""
+    loops, tolerance = LOOPS[name]
+    resets = jnp.stack([jnp.roll(RESETS[resets], i) for i in range(4)], axis=1)
+    args = jr.normal(jr.key(5), (STEPS, 4, INPUTS)), resets, jr.normal(jr.key(2), (4, WIDTH))
+    ours = differentiate(by_loops(loops), *args)
     expected = differentiate(gru_module._unroll, *args)
     for rounded, exact in zip(*map(jax.tree.leaves, (ours, expected)), strict=True):
         assert rounded.dtype == jnp.float32
@@ -137,28 +153,38 @@ def test_the_derivative_for_gpus_of_many_sequences(types, tolerance):
         np.testing.assert_allclose(rounded / scale, exact / scale, atol=tolerance)
 
 
-def test_the_derivative_for_gpus_mapped_over_runs():
-    """Each run has its own weights; the loop in place must not mix them."""
+@pytest.mark.parametrize("name", ["float32", "kernels, float32"])
+def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
+    """Each run has its own weights; loops that write in place must not mix them."""
     grus = jax.tree.map(lambda leaf: jnp.stack([leaf, 0.7 * leaf]), ENCODERS["gru"])
-    xs, state = jnp.stack([XS_MANY, XS_MANY[::-1]]), jr.normal(jr.key(2), (2, BATCH, WIDTH))
+    xs = jr.normal(jr.key(5), (2, STEPS, 4, INPUTS))
+    resets, state = jr.bernoulli(jr.key(6), 0.2, (STEPS, 4)), jr.normal(jr.key(2), (2, 4, WIDTH))
 
     def loss(form, gru, state, xs):
-        return jnp.square(form(gru, state, xs, RESETS_MANY)).sum()
+        return jnp.square(form(gru, state, xs, resets)).sum()
 
-    forms = ft.partial(gru_module._recur, FULL), gru_module._unroll
+    forms = by_loops(LOOPS[name][0]), gru_module._unroll
     both = [fast_jit(jax.vmap(jax.grad(ft.partial(loss, f))))(grus, state, xs) for f in forms]
     assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
+def test_kernels_are_for_whole_blocks():
+    assert gru_kernel.fits(16, 256) and gru_kernel.fits(32, 64)
+    assert not any(
+        gru_kernel.fits(*size)
+        for size in ((15, 256), (112, 256), (16, 250), (16, 96), (16, 16), (16, 512))
+    )
+
+
 def test_a_prepared_gru_steps_alike(monkeypatch):
     gru, state = ENCODERS["gru"], jr.normal(jr.key(2), (WIDTH,))
-    assert gru.prepared() is gru, "on a CPU there is nothing to prepare"
-    monkeypatch.setattr(gru_module, "_on_gpu", lambda: True)
+    assert_close(gru.prepared(), gru, rtol=0, atol=0)  # on a CPU there is nothing to prepare
+    monkeypatch.setattr(gru_module, "matmul_types", lambda: HALF)
     prepared = gru.prepared()
-    assert prepared.input_size == INPUTS
-    assert_close(prepared.start(), gru.start())
+    assert prepared.hidden_weight.dtype == jnp.float16
     for reset in (False, True):
-        assert_close(prepared.step(state, XS[0], reset), gru.step(state, XS[0], reset))
+        after, expected = prepared.step(state, XS[0], reset), gru.step(state, XS[0], reset)
+        assert_close(after, expected, rtol=0, atol=2e-3)
 
 
 @every_reset

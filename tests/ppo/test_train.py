@@ -95,7 +95,7 @@ def test_advantages_are_those_of_plain_loops(mask):
     """Value flows across the episodes of a task, not beyond it; rewards are scaled."""
     state, life, rollout = begun()
     value, advantage, standard = values_and_advantages(MASKED if mask else CONFIG)
-    judge = jax.vmap(state.agent.value, in_axes=(0, 0, 0, None))
+    judge = jax.vmap(lambda *seen: state.agent.judge(*seen)[1], in_axes=(0, 0, 0, None))
     noise = rollout.noise[0]
     last = quick(judge)(life.memory.output, life.env.obs, noise, state.normalizers)
     reward = scaled_rewards_naive(np.float64(rollout.transitions.reward), rollout.task_done, 0.95)
