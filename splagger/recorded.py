@@ -1,6 +1,7 @@
 """Reading run folders: description and curves. No jax here, so that figures need none."""
 
 import csv
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,19 @@ class RecordedRun:
             raise RunError(f"{self.path / DESCRIPTION} is damaged ({reason}); --force starts over")
         return record
 
+    @property
+    def curves(self) -> Path:
+        """Where its curves are: as they were written, or compressed by gzip afterwards."""
+        plain = self.path / CURVES
+        packed = self.path / f"{CURVES}.gz"
+        return packed if packed.is_file() and not plain.is_file() else plain
+
     def read_curves(self) -> list[dict[str, Any]]:
         """The rows of curves.csv; numbers as numbers."""
-        if not (self.path / CURVES).is_file():
+        if not self.curves.is_file():
             return []
-        with open(self.path / CURVES, newline="") as handle:
+        opened = gzip.open if self.curves.suffix == ".gz" else open
+        with opened(self.curves, "rt", newline="") as handle:
             return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(handle)]
 
 

@@ -17,6 +17,7 @@ from splagger.experiments.program import use_compilation_cache
 from splagger.experiments.runner import execute
 from splagger.methods import Method
 from splagger.ppo.evaluate import episode_returns
+from splagger.recorded import RecordedRun
 from splagger.registry import PAPER_RATES
 
 if TYPE_CHECKING:
@@ -51,9 +52,7 @@ def curves(path: str | Path) -> "pandas.DataFrame":
     """The curves of a run folder."""
     import pandas
 
-    from splagger.experiments.records import CURVES
-
-    frame = pandas.read_csv(Path(path) / CURVES)
+    frame = pandas.read_csv(RecordedRun(path).curves)
     frame.attrs["folder"] = str(path)
     return frame
 

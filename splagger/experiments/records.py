@@ -55,7 +55,7 @@ class RunFolder(RecordedRun):
         """Removes what a run has written, but not the lock."""
         for name in (CHECKPOINTS, "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in (DESCRIPTION, CURVES):
+        for name in (DESCRIPTION, CURVES, f"{CURVES}.gz"):
             (self.path / name).unlink(missing_ok=True)
 
     def write_curves(self, rows: Sequence[dict[str, Any]]) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from splagger.recorded import CURVES, RecordedRun, RunError
+from splagger.recorded import RecordedRun, RunError
 
 
 class Settings(NamedTuple):
@@ -65,11 +65,11 @@ def members_of(run: RecordedRun) -> dict[Settings, Members]:
 
     columns = ["frames", "rate", "seed", *Settings._fields, "return"]
     try:
-        table = pandas.read_csv(run.path / CURVES, usecols=columns, dtype=float)
+        table = pandas.read_csv(run.curves, usecols=columns, dtype=float)
     except (FileNotFoundError, pandas.errors.EmptyDataError):
         return {}
-    except ValueError as error:
-        raise RunError(f"{run.path / CURVES} is damaged ({error}); train that run again") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise RunError(f"{run.curves} is damaged ({error}); train that run again") from None
     found = {}
     for settings, part in table.groupby(list(Settings._fields), sort=False):
         wide = part.pivot_table(index="frames", columns=["rate", "seed"], values="return")
