@@ -1,4 +1,4 @@
-"""The agent: a memory, a latent and a policy, for one environment at a time."""
+"""The agent: a memory, a latent and a policy, for one environment or a batch of them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -103,13 +103,11 @@ class Agent(eqx.Module):
 
     def judge_many(self, outputs, obs, noise, normalizers: Normalizers):
         """(distributions, values) of a batch."""
-        sees = jax.vmap(self._sees, in_axes=(0, 0, 0, None))
-        return self.policy.many(*sees(outputs, obs, noise, normalizers))
+        return self.policy.many(*self._see(outputs, obs, noise, normalizers))
 
     def values(self, outputs, obs, noise, normalizers: Normalizers) -> Float[Array, " B"]:
         """The values of a batch alone."""
-        sees = jax.vmap(self._sees, in_axes=(0, 0, 0, None))
-        return self.policy.values(*sees(outputs, obs, noise, normalizers))
+        return self.policy.values(*self._see(outputs, obs, noise, normalizers))
 
     def act(self, memory: Memory, obs, key: Key[Array, ""], normalizers: Normalizers) -> Action:
         """A sampled action, with its log-probability and the value of being here."""
@@ -132,7 +130,7 @@ class Agent(eqx.Module):
         The same as repeated `observe`, in one unroll; for many environments at once, if there are more
         axes after T. The first output is the stored one of `memory`: a constant, through which no gradient flows.
         """
-        last, after = self.memory.unroll(memory, transitions, _resets(task_done))
+        last, after = self.memory.unroll(memory, transitions, resets_of(task_done))
         empty = over_axes(empty_where, task_done.ndim - 1, in_axes=(0, None, 0))
         return empty(task_done[-1], self.start(), last), self._acted_on(memory, after, task_done)
 
@@ -155,7 +153,7 @@ class Agent(eqx.Module):
         def by_task(x):
             return jnp.moveaxis(x.reshape(tasks, task_length, *x.shape[1:]), 0, 1)
 
-        told = jax.tree.map(by_task, (transitions, _resets(task_done)))  # empty all but the first
+        told = jax.tree.map(by_task, (transitions, resets_of(task_done)))  # empty all but the first
         memories = jax.tree.map(lambda m: jnp.broadcast_to(m, (tasks, *m.shape)), memory)
         _, after = self.memory.unroll(memories, *told)
         after = jnp.moveaxis(after, 1, 0).reshape(*task_done.shape, -1)
@@ -173,6 +171,10 @@ class Agent(eqx.Module):
         latent = self.latent(output, noise, normalizers.output)
         return normalizers.obs.normalize(obs), latent
 
+    def _see(self, outputs, obs, noise, normalizers: Normalizers):
+        """`_sees` of a batch."""
+        return jax.vmap(self._sees, in_axes=(0, 0, 0, None))(outputs, obs, noise, normalizers)
+
     def _acted_on(self, memory, after, task_done):
         """The outputs before each step, of those after it."""
         start = jnp.broadcast_to(self.start().output, after.shape)
@@ -180,7 +182,7 @@ class Agent(eqx.Module):
         return jnp.concatenate([memory.output[None], after[:-1]])
 
 
-def _resets(task_done):
+def resets_of(task_done):
     """Whether each step is the first of its task; at the start of a rollout the memory is as it should be."""
     return jnp.concatenate([jnp.zeros_like(task_done[:1]), task_done[:-1]])
 

@@ -89,9 +89,8 @@ def prefixes(
 
     lifted = over_axes(aggregator.lift, resets.ndim)(es)
     elements = jax.tree.map(lambda m, x: jnp.concatenate([m[None], x]), aggregate, lifted)
-    flags = jnp.concatenate(
-        [jnp.zeros_like(resets[:1]), resets]
-    )  # the carried aggregate is element 0
+    # The aggregate so far is element 0.
+    flags = jnp.concatenate([jnp.zeros_like(resets[:1]), resets])
     aggregates, _ = prefix_scan(join, (elements, flags))
     return jax.tree.map(lambda m: m[1:], aggregates)
 

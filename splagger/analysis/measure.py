@@ -24,7 +24,8 @@ def measure(
     """(the numbers of every agent, what is to be known of each agent's inputs)."""
     keys = jnp.stack([keys_of(seed)[1] for seed in subject.seeds])
     who = subject.agents, subject.normalizers
-    values, inputs = jax.device_get(_measure_all(analysis, subject.env, options, who, keys))
+    with jax.default_matmul_precision("float32"):  # small numbers are what analyses are about
+        values, inputs = jax.device_get(_measure_all(analysis, subject.env, options, who, keys))
     lines, notes = [], []
     for index, seed in enumerate(subject.seeds):
         lines += rows_of(subject.method, seed, values[index], analysis.first_step)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.nn import gru_kernel
 from splagger.nn.init import orthogonal
-from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types
+from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, on_gpu, rounded
 from splagger.nn.scan import over_axes, scan_in_place, scan_unroll
 
 
@@ -51,7 +51,7 @@ class GRU(eqx.Module):
 
     def step(self, state: Float[Array, " H"], x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
         """(state, output) after one input; here both are h."""
-        dtype, h = matmul_types().forward, _empty_if(reset, state)
+        dtype, h = self.hidden_weight.dtype, _empty_if(reset, state)
         inputs = matmul(x, self.input_weight.T, dtype)
         new = self._cell(inputs, matmul(h, self.hidden_weight.T, dtype), h)
         return new, new
@@ -67,16 +67,16 @@ class GRU(eqx.Module):
         resets: Bool[Array, "T *batch"],
     ):
         """`unroll` of many sequences side by side."""
-        hs = (_unroll_for_gpu if _on_gpu() else _unroll)(self, state, xs, resets)
+        hs = (_unroll_for_gpu if on_gpu() else _unroll)(self, state, xs, resets)
         return hs[-1], hs
 
     def prepared(self) -> "GRU":
         """The same for many steps: what a GPU reads again in each of them takes half of the bytes."""
         dtype = matmul_types().forward
-        weights = self.input_weight.astype(dtype), self.hidden_weight.astype(dtype)
-        return GRU(*weights, self.bias, self.candidate_bias)
+        weights = rounded(self.input_weight, dtype), rounded(self.hidden_weight, dtype)
+        return eqx.tree_at(lambda gru: (gru.input_weight, gru.hidden_weight), self, weights)
 
-    def joined(self) -> tuple[Float[Array, "H4 HD"], Float[Array, " H4"]]:
+    def _joined(self) -> tuple[Float[Array, "H4 HD"], Float[Array, " H4"]]:
         """The affine map of [h; x] to the gates' arguments q = Uh + c, r, z = Wx + Uh + b, n = Wx + b."""
         width, inputs = self.candidate_bias.shape[0], self.input_size
         hidden, candidate = jnp.split(self.hidden_weight, [2 * width])
@@ -91,10 +91,6 @@ class GRU(eqx.Module):
         r, z, n = jnp.split(inputs + self.bias, 3)
         _, z, n = _gates(q + self.candidate_bias, r + from_h_r, z + from_h_z, n)
         return n + z * (h - n)
-
-
-def _on_gpu() -> bool:
-    return jax.default_backend() != "cpu"
 
 
 def _empty_if(reset, h):
@@ -124,7 +120,8 @@ def _unroll(gru: GRU, state, xs, resets):
 def _unroll_for_gpu(gru: GRU, state, xs, resets):
     """The same as `_unroll`."""
     rows = resets[0].size
-    kernels = matmul_types() == HALF and gru_kernel.fits(rows, state.shape[-1])
+    few = gru_kernel.available() and gru_kernel.fits(rows, state.shape[-1])
+    kernels = matmul_types() == HALF and few
     flat = lambda x, axes: x.reshape(*x.shape[:axes], rows, *x.shape[resets.ndim - 1 + axes :])  # noqa: E731
     loops = Loops(matmul_types(), kernels, interpret=False)
     hs: Any = _recur(loops, gru, flat(state, 0), flat(xs, 1), flat(resets, 1))
@@ -150,7 +147,7 @@ def _recur_forward(loops, gru, state, xs, resets):
     inputs = matmul(xs, gru.input_weight.T, dtype)
     weight = gru.hidden_weight.T.astype(dtype)
     if loops.kernels:
-        _, bias = gru.joined()
+        _, bias = gru._joined()
         hs = gru_kernel.forward_loop(inputs, _keep(resets), weight, bias, state, loops.interpret)
     else:
 
@@ -168,16 +165,16 @@ def _recur_forward(loops, gru, state, xs, resets):
 
 
 def _recur_backward(loops, residuals, d_hs):
-    """One backward loop that only carries dh; all else is done for the whole sequence at once.
+    """A loop backward that carries dh; every matmul that does not wait for it is done for all steps at once.
 
-    The gates are computed again from the states, so that the loop forward has nothing to store but them.
+    The gates' arguments are computed again from the states, so that the loop forward has to store only these.
     """
     gru, xs, resets, hs = residuals
     types, width = loops.types, hs.shape[-1]
-    weight, bias = gru.joined()
+    weight, bias = gru._joined()
     before = _empty_if(resets[..., None], hs[:-1])
     seen = jnp.concatenate([before, xs], axis=-1)
-    arguments = jnp.matmul(seen.astype(types.forward), weight.T.astype(types.forward))
+    arguments = jnp.matmul(rounded(seen, types.forward), rounded(weight.T, types.forward))
     back = weight[: 3 * width, :width].astype(types.backward)
     if loops.kernels:
         keep = _keep(resets)

@@ -2,7 +2,7 @@
 
 As XLA compiles them, a step is a matmul and three to five small kernels around it, each of which waits for the
 one before: 8 µs forward and 11 µs backward, of which the matmul is 3. Here one kernel does all of it. The
-kernels of a loop share one buffer of all time steps: step t reads what step t - 1 wrote into it.
+kernels of a loop share one buffer of all time steps: each reads what the one before it wrote.
 
 Every program of a kernel computes `ROWS` sequences × `COLUMNS` neurons of one run.
 """
@@ -15,9 +15,17 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Shaped
 
+from splagger.nn.precision import on_gpu
+
 ROWS, COLUMNS, WARPS, UNROLL = 16, 32, 4, 8
 # With more rows the weights are read too often, with more neurons they do not fit a program's registers.
 MOST_ROWS, MOST_WIDTH = 32, 256
+
+
+def available() -> bool:
+    """Whether the device runs Triton's kernels: NVIDIA's GPUs do, from Ampere on."""
+    capability = getattr(jax.local_devices()[0], "compute_capability", "0")
+    return on_gpu() and capability.replace(".", "").isdigit() and float(capability) >= 8
 
 
 def fits(rows: int, width: int) -> bool:
@@ -117,14 +125,14 @@ def _forward_step(width, t, inputs, keep, weight, bias, _, hs):
     rows, columns = _here(width)
     weights = [weight[:, columns(k)] for k in range(3)]
     biases = [bias[columns(k)][None] for k in range(4)]
-    h, before, kept = hs[t, rows, :], hs[t, rows, columns(0)], keep[t, rows][:, None]
+    h, before, kept = hs[t, rows, :], hs[t, rows, columns(0)], keep[t, rows][:, None] > 0
     x_r, x_z, x_n = (inputs[t, rows, columns(k)] for k in range(3))
 
-    h = (h * kept).astype(weight.dtype)
+    h = jnp.where(kept, h, 0.0).astype(weight.dtype)
     r, z, q = (_dot(h, w) for w in weights)
     r, z = _sigmoid(x_r + r + biases[1]), _sigmoid(x_z + z + biases[2])
     n = jnp.tanh(x_n + biases[3] + r * (q + biases[0]))
-    hs[t + 1, rows, columns(0)] = n + z * (before * kept - n)
+    hs[t + 1, rows, columns(0)] = n + z * (jnp.where(kept, before, 0.0) - n)
 
 
 def _backward_step(width, t, arguments, keep, back, bias, hs, d_hs, _, __, d_arguments, carried):
@@ -133,12 +141,11 @@ def _backward_step(width, t, arguments, keep, back, bias, hs, d_hs, _, __, d_arg
     rows, columns = _here(width)
     weights = [back[pl.ds(k * width, width), columns(0)] for k in range(3)]
     biases = [bias[columns(k)][None] for k in range(4)]
-    after = jnp.minimum(
-        t + 1, d_arguments.shape[0] - 1
-    )  # nothing is kept of what is after the last
+    # After the last step comes nothing, of which nothing is kept: any row that no program writes now will do.
+    after = (t + 1) % d_arguments.shape[0]
     later = [d_arguments[after, rows, pl.ds(k * width, width)] for k in range(3)]
     d_h, d_out = carried[(t + 1) % 2, rows, columns(0)], d_hs[t, rows, columns(0)]
-    kept, kept_later = keep[t, rows][:, None], keep[t + 1, rows][:, None]
+    kept, kept_later = keep[t, rows][:, None] > 0, keep[t + 1, rows][:, None] > 0
     before = hs[t, rows, columns(0)]
     q, r, z, n = (arguments[t, rows, columns(k)].astype(jnp.float32) for k in range(4))
 
@@ -146,9 +153,9 @@ def _backward_step(width, t, arguments, keep, back, bias, hs, d_hs, _, __, d_arg
     r, z = _sigmoid(r), _sigmoid(z)
     n = jnp.tanh(n + r * q)
     from_q, from_r, from_z = (_dot(x, w) for x, w in zip(later, weights, strict=True))
-    d_h = (d_h + from_q + from_r + from_z) * kept_later + d_out
+    d_h = jnp.where(kept_later, d_h + from_q + from_r + from_z, 0.0) + d_out
     carried[t % 2, rows, columns(0)] = d_h * z
     d_n = d_h * (1 - z) * (1 - n * n)
-    d_z = d_h * (before * kept - n) * z * (1 - z)
+    d_z = d_h * (jnp.where(kept, before, 0.0) - n) * z * (1 - z)
     for k, d in enumerate((d_n * r, d_n * q * r * (1 - r), d_z, d_n)):
         d_arguments[t, rows, columns(k)] = d.astype(d_arguments.dtype)

@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key
 
 from splagger.nn.init import uniform_fan_in
-from splagger.nn.precision import matmul, matmul_types
+from splagger.nn.precision import matmul, matmul_types, rounded
 
 
 class Linear(eqx.Module):
@@ -34,7 +34,7 @@ class Linear(eqx.Module):
     def prepared(self) -> "Linear":
         """The same for many steps, its matmul in the device's number type if it is a large one."""
         dtype = matmul_types().forward if self.weight.shape[1] >= 64 else self.weight.dtype
-        return Linear(self.weight.astype(dtype), self.bias)
+        return eqx.tree_at(lambda layer: layer.weight, self, rounded(self.weight, dtype))
 
 
 class Identity(eqx.Module):

@@ -1,8 +1,9 @@
 """The number types of large matmuls.
 
 On a GPU JAX rounds the factors of a float32 matmul to ten bits (TF32) anyway. Float16 keeps the same ten bits
-in half of the bytes, and its range is enough for what goes forward through our networks: activations
-bounded by tanh, times weights. Gradients have no such bounds, and go backward in bfloat16. Sums are float32.
+in half of the bytes, for numbers from 6e-5 to 65504: enough for what goes forward through our networks.
+Gradients have no such bounds, and go backward in bfloat16. Sums are float32; the largest intermediate
+results are kept in float16.
 
 Whoever asks JAX for more, by `jax.default_matmul_precision("float32")`, gets float32 here too.
 """
@@ -23,15 +24,33 @@ class MatmulTypes(NamedTuple):
 
 FULL = MatmulTypes(jnp.float32, jnp.float32)
 HALF = MatmulTypes(jnp.float16, jnp.bfloat16)
+INEXACT = (None, "default", "tensorfloat32", "bfloat16")  # of JAX's precisions
+
+
+def on_gpu() -> bool:
+    """Whether the default device is a GPU."""
+    device = getattr(jax.config, "jax_default_device", None)
+    platform = getattr(device, "platform", device) or jax.default_backend()
+    return platform in ("gpu", "cuda", "rocm")
 
 
 def matmul_types() -> MatmulTypes:
     """Half precision on GPUs, unless JAX was told to be more exact."""
-    asked = getattr(jax.config, "jax_default_matmul_precision", None)
-    exact = asked is not None and str(asked).lower() not in ("default", "fastest", "tensorfloat32")
-    return FULL if exact or jax.default_backend() != "gpu" else HALF
+    inexact = getattr(jax.config, "jax_default_matmul_precision", None) in INEXACT
+    return HALF if inexact and on_gpu() else FULL
+
+
+def rounded(x, dtype) -> Array:
+    """x as `dtype`; what is too large for float16 becomes its largest number."""
+    if x.dtype == dtype:
+        return jnp.asarray(x)
+    if dtype == jnp.float16:
+        most = float(jnp.finfo(dtype).max)
+        x = jnp.clip(x, -most, most)
+    return x.astype(dtype)
 
 
 def matmul(x, weight, dtype) -> Float[Array, "*batch out"]:
     """x W of factors rounded to `dtype`, summed and given in float32."""
-    return jnp.matmul(x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)
+    factors = rounded(x, dtype), rounded(weight, dtype)
+    return jnp.matmul(*factors, preferred_element_type=jnp.float32)

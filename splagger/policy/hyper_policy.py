@@ -54,20 +54,20 @@ class HyperPolicy(eqx.Module):
         self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]
     ) -> tuple[Distribution, Float[Array, ""]]:
         """(distribution over actions, value) of a normalized observation."""
-        policy, x = self._prepare(obs, latent)
+        policy, x = self._policy_and_input(obs, latent)
         numbers, value = policy(x)
         return self._distribution(numbers), value
 
     def act(self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]) -> Distribution:
         """The distribution alone: half the work where no value is needed."""
-        policy, x = self._prepare(obs, latent)
+        policy, x = self._policy_and_input(obs, latent)
         return self._distribution(policy.actor(x))
 
     def many(
         self, obs: Float[Array, "B obs"], latents: Float[Array, "B latent"]
     ) -> tuple[Distribution, Float[Array, " B"]]:
         """(distributions, values) of a batch: what vmap would give, by larger and fewer matmuls."""
-        policies, x = self._prepare_many(obs, latents)
+        policies, x = self._policies_and_inputs(obs, latents)
         numbers, values = policies(x)
         return jax.vmap(self._distribution)(numbers), values
 
@@ -75,14 +75,14 @@ class HyperPolicy(eqx.Module):
         self, obs: Float[Array, "B obs"], latents: Float[Array, "B latent"]
     ) -> Float[Array, " B"]:
         """The values of a batch alone."""
-        policies, x = self._prepare_many(obs, latents)
+        policies, x = self._policies_and_inputs(obs, latents)
         return policies.critic(x)[:, 0]
 
-    def _prepare(self, obs, latent):
+    def _policy_and_input(self, obs, latent):
         z, x = self._embed(obs, latent)
         return self.hypernetwork.policy(z), x
 
-    def _prepare_many(self, obs, latents):
+    def _policies_and_inputs(self, obs, latents):
         z, x = jax.vmap(self._embed)(obs, latents)
         return self.hypernetwork.policies(z), x
 

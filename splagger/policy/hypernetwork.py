@@ -1,6 +1,6 @@
 """A latent turned into a policy: W = Σₖ z̃ₖ Hₖ with z̃ = [z; 1], for every array of the base policy.
 
-The same policy in two forms. `generate` builds its arrays: the definition, 0.8 MB a sample at full size.
+The same policy in three forms. `generate` builds its arrays: the definition, 0.8 MB a sample at full size.
 `policy` never builds them: each layer computes Σₖ z̃ₖ (x Hₖ), one wide matmul and a contraction. `policies`
 is the same for a batch, with a derivative of its own.
 """
@@ -10,10 +10,10 @@ import functools as ft
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Float
 
 from splagger.nn import Linear
-from splagger.nn.precision import MatmulTypes, matmul, matmul_types
+from splagger.nn.precision import MatmulTypes, matmul, matmul_types, rounded
 from splagger.policy.actor_critic import ActorCritic
 
 
@@ -23,7 +23,7 @@ class LinearHeads(eqx.Module):
     The terms lie between inputs and outputs, so that one matmul with all of them needs no transposition.
     """
 
-    weight: Shaped[Array, "in terms out"]
+    weight: Float[Array, "in terms out"]
     bias: Float[Array, "terms out"]
 
     @classmethod
@@ -38,10 +38,11 @@ class LinearHeads(eqx.Module):
 
     def prepared(self) -> "LinearHeads":
         """The same for many steps: what a GPU reads again in each of them takes half of the bytes."""
-        return LinearHeads(self.weight.astype(matmul_types().forward), self.bias)
+        weight = rounded(self.weight, matmul_types().forward)
+        return eqx.tree_at(lambda heads: heads.weight, self, weight)
 
     @property
-    def wide(self) -> Shaped[Array, "in wide"]:
+    def wide(self) -> Float[Array, "in wide"]:
         """All terms side by side."""
         return self.weight.reshape(self.weight.shape[0], -1)
 
@@ -54,7 +55,7 @@ class GeneratedLinear(eqx.Module):
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         dtype = self.heads.weight.dtype
-        wide = (x.astype(dtype) @ self.heads.wide).astype(jnp.float32)
+        wide = (rounded(x, dtype) @ self.heads.wide).astype(jnp.float32)
         return self.terms @ (wide.reshape(self.heads.bias.shape) + self.heads.bias)
 
 
@@ -75,7 +76,7 @@ def _generated(types: MatmulTypes, heads: LinearHeads, terms, x):
 
 
 def _generated_forward(types, heads, terms, x):
-    wide = x.astype(types.forward) @ heads.wide.astype(types.forward)
+    wide = rounded(x, types.forward) @ rounded(heads.wide, types.forward)
     wide = wide.reshape(-1, *heads.bias.shape)
     y = jnp.einsum("nk,nko->no", terms, wide.astype(jnp.float32)) + terms @ heads.bias
     return y, (heads, terms, x, wide)
@@ -114,7 +115,7 @@ class Hypernetwork(eqx.Module):
         return _map_layers(lambda heads: heads.generate(terms), self.heads, LinearHeads)
 
     def policy(self, latent: Float[Array, " K"]) -> ActorCritic:
-        """The policy of this latent, its layers lazy: the same function, made for large batches."""
+        """The policy of this latent, its layers lazy: the same function, without its arrays."""
         terms = _extend(latent)
         return _map_layers(lambda heads: GeneratedLinear(heads, terms), self.heads, LinearHeads)
 

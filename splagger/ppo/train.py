@@ -19,7 +19,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int, Key, Shaped
 
-from splagger.agent import Agent, Normalizers, build
+from splagger.agent import Agent, Normalizers, build, resets_of
 from splagger.ppo import losses
 from splagger.ppo.buffer import Buffer, insert
 from splagger.ppo.evaluate import episode_returns
@@ -221,7 +221,7 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     policy_loss = losses.surrogate(ratio, picked.advantage, ppo.clip).mean()
     value_loss = losses.clipped_value_loss(value, picked.value, picked.target, ppo.clip).mean()
     entropy = jax.vmap(lambda d: d.entropy())(distribution).mean()
-    first = jnp.concatenate([jnp.zeros_like(rollout.task_done[:1]), rollout.task_done[:-1]])
+    first = resets_of(rollout.task_done)
     kl = jax.vmap(ft.partial(belief_kl, agent), in_axes=1)(outputs, first).mean()
 
     total = policy_loss + ppo.value_weight * value_loss - tunables.entropy * entropy

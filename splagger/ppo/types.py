@@ -34,9 +34,7 @@ class PPOConfig:
     mask_truncated: bool = False  # no advantage at a step that a time limit cut off
     eval_interval: int = 1  # updates between evaluations
     eval_tasks: int = 16
-    update_noise: str = (
-        "stored"  # what a stochastic latent is sampled with when learning: UPDATE_NOISES
-    )
+    update_noise: str = "stored"  # of a stochastic latent in the update; one of UPDATE_NOISES
     kl_weight: float = 1e-6  # default of the tunable, in the unit of the authors' code
     kl_terms: float = 31250.0  # terms of that code's sum: weight · terms · mean KL is the same loss
     # The rest matters to methods that learn by reconstruction (PEARL-vari).

@@ -1,5 +1,7 @@
 """Encoders eₜ of a sequence: `start`, `step` and `unroll`, with `unroll` = repeated `step`.
 
+An encoder that has a faster way for many sequences at once may have an `unroll_many` too.
+
 The recurrent ones are `splagger.nn`'s GRU, LSTM and Transformer as they are; here are those that
 have no state of their own, and the table of names.
 """

@@ -72,3 +72,20 @@ def test_their_gradients_are_equal():
 def test_only_punctual_environments_have_a_task_length():
     assert MetaEnv(TMaze(), 4).task_length == 400 and MetaEnv(Planning(), 1).task_length == 100
     assert MetaEnv(Chance(), 2).task_length is None and MetaEnv(MineMaze(), 2).task_length is None
+
+
+@pytest.mark.parametrize("name", ["splagger", "pearl", "transformer"])
+def test_a_batch_of_stories_is_each_of_them(name):
+    """Tasks side by side, environments beside them: nothing is mixed up, in order or in time."""
+    agent, steps, envs = state_of(name).agent, 3 * LENGTH, 3
+    stories = [story(steps, done) for done in (0, 3, 5)]
+    transitions, task_done = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *stories)
+    memory = jax.tree.map(lambda m: jnp.broadcast_to(m, (envs, *m.shape)), begun(name))
+    replay = lambda *args: agent.replay(*args)  # noqa: E731
+    alone = jax.vmap(replay, in_axes=(0, 1, 1), out_axes=(0, 1))
+    together = quick(replay)(memory, transitions, task_done)
+    assert_close(together, quick(alone)(memory, transitions, task_done), rtol=1e-5, atol=1e-6)
+    whole = jnp.broadcast_to(task_done[:, :1], task_done.shape)  # all begin at the same time
+    told = quick(lambda *args: agent.retell(*args, LENGTH))(memory, transitions, whole)
+    replayed = quick(replay)(memory, transitions, whole)[1]
+    assert_close(told, replayed, rtol=1e-5, atol=1e-6)

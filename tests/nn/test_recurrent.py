@@ -1,6 +1,7 @@
 """Recurrent encoders: the whole sequence is its steps, and every cell is its definition."""
 
 import functools as ft
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -168,6 +169,22 @@ def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
     assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
+def test_the_unroll_for_gpus_takes_any_batch():
+    args = jr.normal(jr.key(5), (STEPS, 2, 3, INPUTS)), jr.bernoulli(jr.key(6), 0.2, (STEPS, 2, 3))
+    state = jr.normal(jr.key(2), (2, 3, WIDTH))
+    ours = differentiate(gru_module._unroll_for_gpu, *args, state)
+    assert_close(ours, differentiate(gru_module._unroll, *args, state), rtol=1e-4, atol=1e-5)
+
+
+def test_no_kernels_without_a_gpu_that_runs_them(monkeypatch):
+    assert not gru_kernel.available()
+    monkeypatch.setattr(gru_kernel, "on_gpu", lambda: True)
+    for capability, expected in (("7.5", False), ("8.0", True), ("9.0", True), ("gfx90a", False)):
+        device = SimpleNamespace(compute_capability=capability)
+        monkeypatch.setattr(gru_kernel.jax, "local_devices", lambda device=device: [device])
+        assert gru_kernel.available() == expected
+
+
 def test_kernels_are_for_whole_blocks():
     assert gru_kernel.fits(16, 256) and gru_kernel.fits(32, 64)
     assert not any(
@@ -230,7 +247,12 @@ def gru_gradient(run):
     return fast_jit(jax.vmap(jax.grad(loss, argnums=(0, 1, 2)), in_axes=(None, 0, 0, 0)))
 
 
-by_hand, by_autodiff = gru_gradient(lambda gru, *args: gru.unroll(*args)), gru_gradient(_by_steps)
+def _by_hand(gru, *args):
+    hs = gru_module._unroll_for_gpu(gru, *args)
+    return hs[-1], hs
+
+
+by_hand, by_autodiff = gru_gradient(_by_hand), gru_gradient(_by_steps)
 
 
 @every_reset
@@ -244,7 +266,7 @@ def test_gru_derivative_is_that_of_its_steps(resets):
 
 def test_gru_derivative_is_the_limit_of_differences():
     resets = jnp.array([False, False, True, False])
-    run = jax.jit(lambda gru, *args: gru.unroll(*args, resets))
+    run = jax.jit(lambda gru, *args: _by_hand(gru, *args, resets))
     args = ENCODERS["gru"], jr.normal(jr.key(6), (WIDTH,)), XS[:4]
     check_grads(run, args, order=1, modes=["rev"], atol=2e-2, rtol=2e-2, eps=1e-2)
 

@@ -127,6 +127,7 @@ def test_half_precision_changes_a_batch_no_more_than_rounding(space, normal, mon
         assert rounded.dtype == exact.dtype
         scale = np.abs(exact).max() + 1e-6
         np.testing.assert_allclose(rounded / scale, exact / scale, atol=0.02)
+    assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (full, half)), strict=True))
 
 
 @every_space

@@ -1,0 +1,78 @@
+"""Half precision, as GPUs compute: types, whole updates, kernels that can be compiled."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import splagger.nn.gru as gru_module
+from splagger.agent import Network
+from splagger.envs import MetaEnv, TMaze
+from splagger.nn import GRU, Linear, precision
+from splagger.nn.precision import FULL, HALF
+from splagger.ppo.train import update
+from splagger.sequence import EmbeddingSizes
+from tests.ppo.probe_envs import TUNABLES, quick, random_state, tiny
+
+
+def test_a_gpu_rounds_unless_more_is_asked_for(monkeypatch):
+    assert precision.matmul_types() == FULL
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert precision.matmul_types() == HALF
+    with jax.default_matmul_precision("float32"):
+        assert precision.matmul_types() == FULL
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert precision.matmul_types() == FULL
+
+
+def test_what_float16_cannot_hold_is_cut_off():
+    """A memory sees rewards and observations as they are, and they may be large."""
+    x = jnp.array([1e5, -1e9, 3.0, 1e-3])
+    np.testing.assert_array_equal(precision.rounded(x, jnp.float16)[:3], [65504, -65504, 3])
+    assert precision.rounded(x, jnp.float16).dtype == jnp.float16
+    np.testing.assert_array_equal(precision.rounded(x, jnp.float32), x)
+    loops = gru_module.Loops(HALF, kernels=False, interpret=False)
+    gru, xs = GRU.create(jr.key(0), 4, 8), jnp.broadcast_to(x, (3, 2, 4))
+    loss = lambda gru: gru_module._recur(  # noqa: E731
+        loops, gru, jnp.zeros((2, 8)), xs, jnp.zeros((3, 2), bool)
+    ).sum()
+    value, grads = quick(jax.value_and_grad(loss))(gru)
+    assert np.isfinite(value) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
+
+
+def test_a_layer_of_ones_own_stays_it_when_prepared():
+    class Doubled(Linear):
+        def __call__(self, x):
+            return 2 * super().__call__(x)
+
+    layer = Doubled(jnp.ones((2, 64)), jnp.zeros(2))
+    np.testing.assert_array_equal(layer.prepared()(jnp.ones(64)), [128, 128])
+
+
+@pytest.mark.parametrize("name", ["splagger", "cnp", "transformer", "pearl"])
+def test_an_update_in_half_precision(name, monkeypatch):
+    """What acts is rounded, what is kept is not; and both are the same policy up to rounding."""
+    for module in ("nn.gru", "nn.layers", "policy.hypernetwork"):
+        monkeypatch.setattr(f"splagger.{module}.matmul_types", lambda: HALF)
+    monkeypatch.setattr(gru_module, "on_gpu", lambda: True)
+    network = Network(EmbeddingSizes(32, 16, 16), 8, 16, 5, (8,), 1 / 4, decoder_hidden=(8,))
+    config = tiny(name, MetaEnv(TMaze(length=4), 2), steps=16, epochs=1, minibatches=1)
+    config = dataclasses.replace(config, network=network)
+    before = random_state(config)
+    acting = jax.tree.leaves(before.agent.prepared())
+    assert any(leaf.dtype == jnp.float16 for leaf in acting)
+    after, metrics = quick(lambda state: update(config, TUNABLES, state))(before)
+    assert [x.dtype for x in jax.tree.leaves(after)] == [x.dtype for x in jax.tree.leaves(before)]
+    assert 0 < metrics["first_ratio_error"] < 0.01
+
+
+def test_the_kernels_can_be_lowered_for_a_gpu():
+    """Everything but the machine code; a machine without one can do that."""
+    gru, loops = GRU.create(jr.key(0), 8, 32), gru_module.Loops(HALF, kernels=True, interpret=False)
+    args = jnp.zeros((16, 32)), jnp.zeros((3, 16, 8))
+    loss = lambda *args: gru_module._recur(loops, *args, jnp.zeros((3, 16), bool)).sum()  # noqa: E731
+    lowered = jax.jit(jax.grad(loss)).trace(gru, *args).lower(lowering_platforms=("cuda",))
+    assert "triton" in lowered.as_text()
