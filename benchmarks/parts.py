@@ -35,19 +35,18 @@ def seconds(function, *args, repeats: int = 5) -> float:
 
 
 def gru(envs: int = 16, steps: int = 700) -> dict[str, float]:
-    """Forward and backward over a rollout: our VJP, and autodiff through a scan of the same cell."""
+    """Forward and backward over a rollout: `unroll_many`, and autodiff through a scan of steps."""
     cell = GRU.create(jr.key(0), 80, 256)
-    xs = jr.normal(jr.key(1), (envs, steps, 80))
-    resets = jr.bernoulli(jr.key(2), 0.01, (envs, steps))
+    xs = jr.normal(jr.key(1), (steps, envs, 80))
+    resets = jr.bernoulli(jr.key(2), 0.01, (steps, envs))
+    start = jnp.zeros((envs, 256))
 
     def ours(cell, xs):
-        unroll = lambda x, r: cell.unroll(cell.start(), x, r)[1]  # noqa: E731
-        return jnp.square(jax.vmap(unroll)(xs, resets)).mean()
+        return jnp.square(cell.unroll_many(start, xs, resets)[1]).mean()
 
     def plain(cell, xs):
-        one = lambda h, x: cell.step(h, *x)  # noqa: E731
-        unroll = lambda x, r: jax.lax.scan(one, cell.start(), (x, r))[1]  # noqa: E731
-        return jnp.square(jax.vmap(unroll)(xs, resets)).mean()
+        one = lambda h, x: jax.vmap(cell.step)(h, *x)  # noqa: E731
+        return jnp.square(jax.lax.scan(one, start, (xs, resets))[1]).mean()
 
     timed = {
         name: seconds(jax.jit(jax.grad(f, argnums=(0, 1))), cell, xs)
@@ -57,21 +56,24 @@ def gru(envs: int = 16, steps: int = 700) -> dict[str, float]:
 
 
 def hypernetwork(samples: int = 2800) -> dict[str, float]:
-    """Forward and backward of a minibatch: the fused form, and generated weights."""
+    """Forward and backward of a minibatch: `policies`, and weights generated for every sample."""
     policy = HyperPolicy.create(jr.key(0), 5, 24, Discrete(4))
     latents = jnp.tanh(jr.normal(jr.key(1), (samples, 25)))
     xs = jr.normal(jr.key(2), (samples, 256))
     result = {}
-    for name in ("policy", "generate"):
+    forms = {
+        "fused": lambda hyper, latents, xs: hyper.policies(latents)(xs),
+        "generated": jax.vmap(lambda hyper, z, x: hyper.generate(z)(x), in_axes=(None, 0, 0)),
+    }
+    for label, form in forms.items():
 
-        def loss(hyper, latents, xs, form=name):
-            numbers, values = jax.vmap(lambda z, x: getattr(hyper, form)(z)(x))(latents, xs)
+        def loss(hyper, latents, xs, form=form):
+            numbers, values = form(hyper, latents, xs)
             return jnp.square(numbers).mean() + jnp.square(values).mean()
 
         compiled = jax.jit(jax.grad(loss)).lower(policy.hypernetwork, latents, xs).compile()
-        label = "fused" if name == "policy" else "generated"
         result[f"{label}_memory_mb"] = compiled.memory_analysis().temp_size_in_bytes / 1e6
-        repeats = 5 if name == "policy" else 3
+        repeats = 5 if label == "fused" else 3
         result[f"{label}_seconds"] = seconds(
             compiled, policy.hypernetwork, latents, xs, repeats=repeats
         )
