@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -35,7 +36,8 @@ OPTIONS_OF_ANALYSES += ("env", "methods", "seeds")
 OPTIONS = {
     "list": ("json",),
     "train": (*GRID, "force"),
-    "sweep": (*GRID, "envs", "methods"),
+    "sweep": (*GRID, "envs", "methods", "jobs"),
+    "reproduce": ("out", "analyses", "fresh", "jobs", "save-every", "plan"),
     "evaluate": ("tasks", "rate", "seed"),
     "watch": ("output", "task-seed", "rate", "seed"),
     "plot": ("output",),
@@ -157,6 +159,20 @@ def test_a_sweep_ends_with_one_table_and_skips_what_is_finished(tmp_path, capsys
     main([*args, str(tmp_path), *arguments()])
     assert capsys.readouterr().out.split("Results")[1] == first.split("Results")[1]
     assert contents(tmp_path) == before
+
+
+def test_reproduce_tells_its_plan_and_does_not_do_what_is_done(tmp_path, capsys):
+    main(["reproduce", "memory/t-ls", "--plan", "--out", str(tmp_path)])
+    plan = capsys.readouterr().out
+    assert "5 experiments, 112 million frames" in plan
+    assert not list(tmp_path.iterdir())
+    results = Path(__file__).parent.parent / "results"
+    main(["reproduce", "memory/t-ls", "--out", str(results)])  # committed: nothing is left to do
+    assert capsys.readouterr().out.startswith("\nsplagger figure memory/t-ls --runs")
+    assert "--fresh must be 0 or more" in refused(
+        capsys, "reproduce", "memory/t-ls", "--fresh", "-1"
+    )
+    assert "memory/t-lss" in refused(capsys, "reproduce", "memory/t-lss")
 
 
 def test_evaluate_watch_and_plot_show_a_trained_agent(trained, tmp_path, capsys):  # noqa: F811

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import tyro
 
 from splagger.cli.looking import Analyse, Evaluate, Figure, Plot, Report, Watch
-from splagger.cli.training import Bench, List, Sweep, Train
+from splagger.cli.training import Bench, List, Reproduce, Sweep, Train
 
 Command = (
     Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]

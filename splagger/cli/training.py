@@ -1,5 +1,6 @@
-"""Commands that train: list, train, sweep, bench."""
+"""Commands that train: list, train, sweep, reproduce, bench."""
 
+import functools as ft
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,7 +130,7 @@ class Train:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Train several methods on several environments, one after another; finished ones are skipped."""
+    """Train several methods on several environments; finished ones are skipped."""
 
     envs: tuple[str, ...]
     """Environments, see `splagger list`."""
@@ -140,16 +141,97 @@ class Sweep:
     """Where run folders go."""
     save_every: float = 120.0
     """Seconds between checkpoints."""
+    jobs: int = 1
+    """How many experiments at a time."""
 
     def __call__(self) -> None:
-        from splagger.experiments.runner import execute
+        from splagger.experiments.side_by_side import train_all
 
         runs = {}
         for env in self.envs:  # all names are looked up before anything starts
             for method in self.methods:
                 run = self.grid.run(env, method)
                 runs[run.row.name, run.method.name] = run
-        summary([execute(run, self.out, save_every=self.save_every)[0] for run in runs.values()])
+        summary(train_all(list(runs.values()), self.out, self.jobs, self.save_every))
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Train and analyze all that the paper's figures lack, the shortest first.
+
+    First the paper's rates and seeds of each method, then fresh seeds at its best rate, then analyses. What is
+    finished is left alone, what was interrupted goes on.
+    """
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    out: Path = Path("results")
+    """Where run folders are and go."""
+    analyses: Path = Path("results/analysis")
+    """Where analyses are and go."""
+    fresh: int = 10
+    """Number of fresh seeds; 0 for none."""
+    jobs: int = 1
+    """How many experiments at a time."""
+    save_every: float = 120.0
+    """Seconds between checkpoints."""
+    plan: bool = False
+    """Only tell what would be trained."""
+
+    def __call__(self) -> None:
+        from splagger.experiments.reproduce import fresh_seeds, sweeps
+        from splagger.experiments.side_by_side import train_all
+        from splagger.figures.evidence import Evidence
+        from splagger.figures.paper import select
+
+        if self.fresh < 0:
+            raise ValueError(f"--fresh must be 0 or more, got {self.fresh}")
+        figures, folders = select(self.name), []
+        read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731
+        for stage in (sweeps, ft.partial(fresh_seeds, seeds=self.fresh)):
+            plans = stage(figures, read())  # the second rests on what the first has trained
+            _tell(plans)
+            if not self.plan:
+                runs = [plan.run for plan in plans]
+                folders += train_all(runs, self.out, self.jobs, self.save_every)
+        if self.plan:
+            return
+        self._analyze(figures, read())
+        if folders:
+            summary(folders)
+        print(f"\nsplagger figure {self.name} --runs {self.out} --analyses {self.analyses}")
+
+    def _analyze(self, figures, evidence) -> None:
+        from splagger.analysis import analyze
+        from splagger.experiments.reproduce import analyzed
+        from splagger.recorded import RunError
+
+        needs = dict.fromkeys(n for figure in figures for n in figure.missing(evidence).made)
+        for need in needs:
+            try:
+                for folder in analyze(need.name, analyzed(need, self.out), self.analyses):
+                    print(folder / "values.csv")
+            except RunError as error:  # published runs have no agents: that is no reason to stop
+                print(f"{need.name} of {need.when} is not analyzed: {error}")
+
+
+def _tell(plans) -> None:
+    """The experiments that are to be run."""
+    if not plans:
+        return
+    rows = [
+        (
+            plan.run.row.name,
+            plan.run.method.name,
+            f"{len(plan.run.points)}",
+            f"{plan.run.frames / 1e6:g}M",
+            plan.purpose,
+        )
+        for plan in plans
+    ]
+    total = sum(plan.frames for plan in plans)
+    title = f"{len(plans)} experiments, {total / 1e6:,.0f} million frames"
+    table(title, ("environment", "method", "runs", "frames each", "for"), rows)
 
 
 @dataclass(frozen=True)

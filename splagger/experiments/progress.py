@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from splagger.experiments.grid import Point
 
@@ -106,11 +106,13 @@ class LiveView(Lines):
         console.print(text, style="yellow")
 
 
-def choose(title: str, points: Sequence[Point], updates: int, show: bool = True) -> Silent:
-    """The view that fits where the output goes."""
+def choose(
+    title: str, points: Sequence[Point], updates: int, show: bool | Literal["lines"] = True
+) -> Silent:
+    """The view that fits where the output goes; "lines" anywhere."""
     import sys
 
     if not show:
         return Silent()
-    view = LiveView if sys.stderr.isatty() else Lines
+    view = LiveView if sys.stderr.isatty() and show != "lines" else Lines
     return view(title, points, updates)

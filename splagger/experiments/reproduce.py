@@ -1,19 +1,70 @@
-"""The commands that make what a figure still lacks."""
+"""What the paper's figures still lack: the commands that make it, and making it."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from splagger.experiments.grid import Run
-from splagger.figures.evidence import Series
-from splagger.figures.panels import Made, Missing
+from splagger.figures.evidence import FRESH, Evidence, Series
+from splagger.figures.panels import CurvePanel, Figure, Made, Missing
+
+FIRST_FRESH_SEED = 100  # no sweep has it
+
+
+class Plan(NamedTuple):
+    """One experiment to be run, and what for."""
+
+    run: Run
+    purpose: str
+
+    @property
+    def frames(self) -> int:
+        """Of all its members."""
+        return self.run.frames * len(self.run.points)
+
+
+def sweeps(figures: Sequence[Figure], evidence: Evidence) -> list[Plan]:
+    """The paper's rates and seeds of every method that a figure lacks, short ones first."""
+    lacking = [series for figure in figures for series in figure.missing(evidence).series]
+    plans = [Plan(_run(group), "the best rate") for group in _grouped(lacking)]
+    return sorted(plans, key=lambda plan: plan.frames)
+
+
+def fresh_seeds(figures: Sequence[Figure], evidence: Evidence, seeds: int) -> list[Plan]:
+    """Seeds that took no part in choosing the rate, for every method that was swept and has none yet.
+
+    Experiments that compare settings (KL weights, temperatures) have none: they are about the choice.
+    """
+    panels = [panel for figure in figures for panel in figure.panels]
+    wanted = dict.fromkeys(
+        entry.series
+        for panel in panels
+        if isinstance(panel, CurvePanel)
+        for entry in panel.entries
+        if entry.series == Series(*entry.series[:2])
+    )
+    found = {series: evidence.honest(series) for series in wanted}
+    numbers = range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + seeds)
+    plans = [
+        Plan(Run.create(*series[:2], rates=[chosen.rate], seeds=numbers), "fresh seeds")
+        for series, chosen in found.items()
+        if chosen is not None and chosen.source != FRESH and seeds
+    ]
+    return sorted(plans, key=lambda plan: plan.frames)
+
+
+def _grouped(series: Sequence[Series]) -> list[list[Series]]:
+    """Sweeps of one method on one environment are one run."""
+    groups: dict[tuple[str, str], list[Series]] = {}
+    for one in dict.fromkeys(series):
+        groups.setdefault((one.env, one.method), []).append(one)
+    return list(groups.values())
 
 
 def commands(missing: Missing, out: str | Path, analyses: str | Path) -> list[str]:
     """One command a run or analysis; sweeps of one method on one environment are one run."""
-    grids: dict[tuple[str, str], list[Series]] = {}
-    for series in missing.series:
-        grids.setdefault((series.env, series.method), []).append(series)
-    trained = [_training(series, out) for series in grids.values()]
+    trained = [_training(series, out) for series in _grouped(missing.series)]
     return trained + [_analysis(made, out, analyses) for made in dict.fromkeys(missing.made)]
 
 
@@ -41,8 +92,12 @@ def _run(series: list[Series]) -> Run:
 def _analysis(need: Made, out: str | Path, analyses: str | Path) -> str:
     """Of fresh agents, or of PEARL's trained on the environment."""
     words = ["splagger", "analyse", need.name, "--out", str(analyses)]
-    if need.when != "initialization":
-        run = Run.create(need.when, "pearl")
-        folder = Path(out) / run.row.name / run.method.name / run.digest
-        words += ["--run", str(folder)]
-    return shlex.join(words)
+    return shlex.join(words + [word for run in analyzed(need, out) for word in ("--run", str(run))])
+
+
+def analyzed(need: Made, out: str | Path) -> list[Path]:
+    """The run folders whose agents an analysis is of; none if it is of fresh ones."""
+    if need.when == "initialization":
+        return []
+    run = Run.create(need.when, "pearl")
+    return [Path(out) / run.row.name / run.method.name / run.digest]

@@ -5,7 +5,7 @@ import math
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -177,7 +177,7 @@ def execute(
     out: str | Path = "runs",
     force: bool = False,
     save_every: Number = 120.0,
-    show: bool = True,
+    show: bool | Literal["lines"] = True,
 ) -> tuple[RunFolder, bool]:
     """(folder, whether anything had to be done). A finished run is left alone, an unfinished one goes on."""
     folder = RunFolder(Path(out) / run.row.folder / run.method.name / run.digest)

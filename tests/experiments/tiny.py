@@ -46,12 +46,16 @@ def arguments(frames=UPDATES * BATCH, rates=("1e-3", "3e-4")) -> list[str]:
 MAIN = "from splagger.cli import main; main()"
 
 
-def start(*args: str, code: str = MAIN, **environment: str) -> subprocess.Popen:
+def start(
+    *args: str, code: str = MAIN, process_group: int | None = None, **environment: str
+) -> subprocess.Popen:
     """The command line in a process of its own."""
     command = [sys.executable, "-c", code, *args]
     pipe = subprocess.PIPE
     settings = os.environ | environment
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=settings)
+    return subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=settings, process_group=process_group
+    )
 
 
 def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
