@@ -96,7 +96,7 @@ def check_names(command):
     if isinstance(command, cli.Train | cli.Bench | cli.Sweep):
         chosen = named.get("methods") or [command.method]
         assert set(chosen) <= {"METHOD"} | set(METHODS)
-    if isinstance(command, cli.Figure):
+    if isinstance(command, cli.Figure | cli.Reproduce):
         assert select(command.name)
     if isinstance(command, cli.Analyse):
         assert command.name in {"all"} | set(ANALYSES)
