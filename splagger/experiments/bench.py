@@ -26,9 +26,8 @@ def measure(
         raise ValueError(f"runs and blocks must be positive, got {runs} and {blocks}")
     run = Run.create(env, method, rates=[1e-3], seeds=runs, overrides=settings)
     program = compile_grid(run.config, run.points)
-    state = jax.block_until_ready(program.init())
-    compile_seconds = program.compile()
-    state, _ = program.block(state)  # to warm up
+    compile_seconds = program.compile("block")
+    state, _ = program.block(program.init())  # to warm up
     program.evaluate(state)
     times, evaluations = [], []
     for _ in range(blocks):

@@ -5,6 +5,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,18 +16,20 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from splagger.experiments.grid import Point
+from splagger.nn.precision import on_gpu
 from splagger.ppo import train
 from splagger.ppo.types import Config, Tunables
 
 
 class Program(NamedTuple):
-    """Functions of the whole grid; leaves have a leading run axis. `compile` prepares `block` and says how
-    many seconds that took; without it the first block does."""
+    """Functions of the whole grid; leaves have a leading run axis. `compile` prepares some of the first three at
+    the same time ("init", "evaluate", "block"), and says how many seconds that took; without it each is
+    compiled when it is first called."""
 
     init: Callable[[], train.TrainState]
     evaluate: Callable[[train.TrainState], dict[str, np.ndarray]]
     block: Callable[[train.TrainState], tuple[train.TrainState, dict[str, np.ndarray]]]
-    compile: Callable[[], float]
+    compile: Callable[..., float]
     pack: Callable[[train.TrainState], Any]  # what to save: the runs, wherever they are computed
     unpack: Callable[[Any], train.TrainState]
     example: Any  # shapes and dtypes of what is saved
@@ -69,25 +72,36 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     def to_host(metrics):
         return {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
 
-    compiled: list[Any] = []
+    parts = {
+        "init": (init, (tunables, keys)),
+        "evaluate": (evaluate, (abstract,)),
+        "block": (block, (tunables, abstract)),
+    }
+    compiled: dict[str, Any] = {}
 
-    def compile_block():
+    def compile_parts(*names):
         started = time.monotonic()
-        if not compiled:
-            compiled.append(block.lower(tunables, abstract).compile())
+        lowered = {n: parts[n][0].lower(*parts[n][1]) for n in names if n not in compiled}
+        if lowered:
+            # A CPU's compiler takes all cores already.
+            with ThreadPoolExecutor(len(lowered) if on_gpu() else 1) as pool:
+                compiled.update(zip(lowered, pool.map(_compile, lowered.values()), strict=True))
             _release_memory()  # what the compiler took: half a gigabyte
         return time.monotonic() - started
 
+    def call(name, *args):
+        compile_parts(name)
+        return compiled[name](*args)
+
     def run_block(state):
-        compile_block()
-        state, metrics = compiled[0](tunables, state)
+        state, metrics = call("block", tunables, state)
         return state, to_host(metrics)
 
     return Program(
-        lambda: init(tunables, keys),
-        lambda state: to_host(evaluate(state)),
+        lambda: call("init", tunables, keys),
+        lambda state: to_host(call("evaluate", state)),
         run_block,
-        compile_block,
+        compile_parts,
         runs_only,
         unpack,
         jax.eval_shape(runs_only, shapes),
@@ -100,6 +114,10 @@ def use_compilation_cache() -> None:
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
+
+
+def _compile(lowered):
+    return lowered.compile()
 
 
 def _release_memory() -> None:

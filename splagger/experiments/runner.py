@@ -37,12 +37,14 @@ class Execution:
     def work(self) -> None:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
         program = compile_grid(self.config, self.points)
-        state = self._resume(program) or self._begin(program)
+        state = self._resume(program)
         events = Events(self.folder.path / "tensorboard", self.points, self._frames())
         saved, asked = time.monotonic(), _Asked()
         try:
             with asked, self.view:
-                self.record["compile_seconds"] = round(program.compile(), 1)
+                needed = ("block",) if state else ("init", "evaluate", "block")
+                self.record["compile_seconds"] = round(program.compile(*needed), 1)
+                state = state or self._begin(program)
                 while self.update < self.config.updates and not asked.to_stop and self._alive():
                     state = self._block(program, state, events)
                     if time.monotonic() - saved > self.save_every:
