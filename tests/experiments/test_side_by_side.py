@@ -41,7 +41,13 @@ def test_one_that_fails_is_told_and_none_begins_after_it(tmp_path):
         side_by_side.train_all([tiny()], tmp_path, jobs=0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGTERM, id="sigterm", marks=pytest.mark.slow),
+    ],
+)
 def test_an_interruption_saves_all_of_them(tmp_path, number):
     """Ctrl-C as a terminal does it, to the whole group; SIGTERM to the command alone."""
     long = arguments(frames=4000 * BATCH)

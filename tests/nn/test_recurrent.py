@@ -139,7 +139,7 @@ def small_kernels(monkeypatch):
     monkeypatch.setattr(gru_kernel, "COLUMNS", 2)
 
 
-@every_reset
+@pytest.mark.parametrize("resets", ["some", "first and last"])
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_unroll_for_gpus_is_autodiff(name, resets, small_kernels):
     """States and gradients; in half precision no array is off by more than rounding of its largest."""
