@@ -22,7 +22,9 @@ SMALL = {
 )
 def test_a_sign_seen_once_is_recalled_by_those_that_remember(method, least, most, tmp_path):
     env = from_gymnasium(gym_probes.Recall, max_steps=4)
-    options = {"rates": [3e-3], "seeds": 3, "frames": 40_000, "settings": SMALL}
+    options = {"rates": [1e-3], "seeds": 3, "frames": 80_000, "settings": SMALL}
     curves = splagger.train(env, method, out=tmp_path, show=False, **options)
-    last = curves[curves.frames == curves.frames.max()]["return"]
-    assert last.between(least, most).all(), last
+    # What was learned, not how one evaluation went: a greedy policy may fail between two updates.
+    late = curves[curves.frames > 0.6 * curves.frames.max()]
+    usual = late.groupby("seed")["return"].median()
+    assert len(late) >= 18 and usual.between(least, most).all(), late

@@ -69,8 +69,13 @@ def test_a_number_seen_once_is_acted_on_later():
 
 @pytest.mark.slow
 def test_a_memory_solves_the_short_maze():
-    _, metrics = trained(MAZE, updates=50, steps=40)
-    assert (metrics["return"] >= 15).all()
+    """What was learned, not how one evaluation went: a greedy policy may fail between two updates."""
+    options = {"envs": 16, "steps": 40, "minibatches": 4, "eval_tasks": 128, "eval_interval": 5}
+    config = tiny("splagger", MAZE, 50, NETWORK, **options)
+    run = jax.vmap(lambda key: train.__wrapped__(config, Tunables(3e-3, 0.01, 1e-6, 0.1), key))
+    _, metrics = quick(run)(jr.split(jr.key(0), 3))
+    late = np.asarray(metrics["return"])[:, -5:]
+    assert (np.median(late, axis=1) >= 15).all(), late
 
 
 @pytest.mark.slow
