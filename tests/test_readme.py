@@ -10,7 +10,7 @@ import numpy as np
 from splagger.figures.claims import judged
 from splagger.figures.evidence import Evidence
 from splagger.figures.verdicts import FAILS, HOLDS, UNKNOWN
-from splagger.recorded import find_recorded
+from splagger.recorded import RecordedRun, find_recorded
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -81,6 +81,24 @@ def test_results():
         env = first.strip("`") or env
         said[env, method.strip("`")] = tuple(numbers)
     assert said == recorded
+
+
+def test_speeds_of_other_pages():
+    """docs/performance.md and docs/faq.md tell the same measurements."""
+    read = lambda name: json.loads((ROOT / "benchmarks/results" / name).read_text())  # noqa: E731
+    gpu, cpu = read("train-t-ls-h200.json"), read("train-t-ls-cpu.json")
+    page = (ROOT / "docs" / "performance.md").read_text()
+    trained, evaluated = gpu["frames_per_second"], gpu["frames_per_second_with_evaluation"]
+    compiled, memory = gpu["compile_seconds"], gpu["peak_device_memory_gb"]
+    row = f"| {trained:,.0f} | {evaluated:,.0f} | {compiled:.1f} s | {memory:.1f} GB |"
+    assert f"| T-LS, now {row}" in page
+    answers = (ROOT / "docs" / "faq.md").read_text()
+    assert f"takes {cpu['compile_seconds']:.1f} s on two CPU cores" in answers
+    assert f"{compiled:.1f} s with 15" in answers and f"on T-LS: {memory:.1f} GB" in answers
+    curves = RecordedRun(ROOT / "results/t-ls/splagger/b34a153aa4").read_curves()
+    rates = sorted({row["rate"] for row in curves}, reverse=True)
+    means = [np.mean([row["return"] for row in curves if row["rate"] == r]) for r in rates]
+    assert "b34a153aa4`) | " + " | ".join(f"{mean:.2f}" for mean in means) + " |" in page
 
 
 def test_why_pearl_learns():

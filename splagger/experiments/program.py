@@ -35,6 +35,32 @@ class Program(NamedTuple):
     example: Any  # shapes and dtypes of what is saved
 
 
+class _Parts:
+    """Functions by name, each with arguments like those it will get, compiled before they are called."""
+
+    def __init__(self, **functions: tuple[Any, tuple]):
+        self.functions = functions
+        self.compiled: dict[str, Any] = {}
+
+    def compile(self, *names: str) -> float:
+        """Seconds to compile those of `names` that are not yet."""
+        started = time.monotonic()
+        missing = [name for name in names if name not in self.compiled]
+        functions = [self.functions[name] for name in missing]
+        lowered = [function.lower(*arguments) for function, arguments in functions]
+        if lowered:
+            # All at once on a GPU; a CPU's compiler takes every core already.
+            with ThreadPoolExecutor(len(lowered) if on_gpu() else 1) as pool:
+                programs = pool.map(lambda one: one.compile(), lowered)
+                self.compiled |= dict(zip(missing, programs, strict=True))
+            _release_memory()  # what the compiler took: half a gigabyte
+        return time.monotonic() - started
+
+    def __call__(self, name: str, *arguments):
+        self.compile(name)
+        return self.compiled[name](*arguments)
+
+
 def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     """All of `points` in one program. With several devices each gets an equal share of the runs; the last
     run is repeated where the division leaves a gap, and the copies are dropped again."""
@@ -72,36 +98,21 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     def to_host(metrics):
         return {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
 
-    parts = {
-        "init": (init, (tunables, keys)),
-        "evaluate": (evaluate, (abstract,)),
-        "block": (block, (tunables, abstract)),
-    }
-    compiled: dict[str, Any] = {}
-
-    def compile_parts(*names):
-        started = time.monotonic()
-        lowered = {n: parts[n][0].lower(*parts[n][1]) for n in names if n not in compiled}
-        if lowered:
-            # A CPU's compiler takes all cores already.
-            with ThreadPoolExecutor(len(lowered) if on_gpu() else 1) as pool:
-                compiled.update(zip(lowered, pool.map(_compile, lowered.values()), strict=True))
-            _release_memory()  # what the compiler took: half a gigabyte
-        return time.monotonic() - started
-
-    def call(name, *args):
-        compile_parts(name)
-        return compiled[name](*args)
+    parts = _Parts(
+        init=(init, (tunables, keys)),
+        evaluate=(evaluate, (abstract,)),
+        block=(block, (tunables, abstract)),
+    )
 
     def run_block(state):
-        state, metrics = call("block", tunables, state)
+        state, metrics = parts("block", tunables, state)
         return state, to_host(metrics)
 
     return Program(
-        lambda: call("init", tunables, keys),
-        lambda state: to_host(call("evaluate", state)),
+        lambda: parts("init", tunables, keys),
+        lambda state: to_host(parts("evaluate", state)),
         run_block,
-        compile_parts,
+        parts.compile,
         runs_only,
         unpack,
         jax.eval_shape(runs_only, shapes),
@@ -114,10 +125,6 @@ def use_compilation_cache() -> None:
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
-
-
-def _compile(lowered):
-    return lowered.compile()
 
 
 def _release_memory() -> None:
