@@ -11,8 +11,8 @@ from splagger.analysis.options import Options
 from splagger.analysis.records import write
 from splagger.analysis.subjects import Subject, fresh, trained
 from splagger.analysis.table import ANALYSES, Analysis
+from splagger.experiments.compiler import set_up_compiler
 from splagger.experiments.player import Player
-from splagger.experiments.program import use_compilation_cache
 from splagger.experiments.provenance import provenance
 from splagger.methods import METHODS
 from splagger.registry import ENVS
@@ -38,7 +38,7 @@ def analyze(
     options.check()
     runs = [runs] if isinstance(runs, str | Path | Player) else list(runs)
     chosen = list(ANALYSES.values()) if name == "all" else [lookup(ANALYSES, name, "analysis")]
-    use_compilation_cache()
+    set_up_compiler()
     subjects = [trained(run, options.every_seed) for run in runs]
     _check_distinct(subjects)
     origin = provenance(_command(name, runs, out, options))

@@ -10,10 +10,10 @@ import jax.random as jr
 import numpy as np
 
 from splagger.envs import plain_failures
+from splagger.experiments.compiler import set_up_compiler
 from splagger.experiments.grid import Number, Run
 from splagger.experiments.player import Player
 from splagger.experiments.player import load as load
-from splagger.experiments.program import use_compilation_cache
 from splagger.experiments.runner import execute
 from splagger.methods import Method
 from splagger.ppo.evaluate import episode_returns
@@ -69,7 +69,7 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
     """(score of each episode, score of the meta-episode) on fresh tasks, with the most likely actions."""
     if tasks < 2:
         raise ValueError(f"an interval needs at least 2 tasks, got {tasks}")
-    use_compilation_cache()
+    set_up_compiler()
     batch = min(tasks, player.env.crowd)
     one = jax.jit(
         lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key)

@@ -1,12 +1,8 @@
 """The compiled program of a whole grid: every run a member of one vmap, the members shared among devices."""
 
-import contextlib
-import ctypes
-import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +11,7 @@ import jax.random as jr
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from splagger.experiments.compiler import compiler_options, release_memory, set_up_compiler
 from splagger.experiments.grid import Point
 from splagger.nn.precision import on_gpu
 from splagger.ppo import train
@@ -53,7 +50,7 @@ class _Parts:
             with ThreadPoolExecutor(len(lowered) if on_gpu() else 1) as pool:
                 programs = pool.map(lambda one: one.compile(), lowered)
                 self.compiled |= dict(zip(missing, programs, strict=True))
-            _release_memory()  # what the compiler took: half a gigabyte
+            release_memory()  # what the compiler took: half a gigabyte
         return time.monotonic() - started
 
     def __call__(self, name: str, *arguments):
@@ -64,7 +61,7 @@ class _Parts:
 def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     """All of `points` in one program. With several devices each gets an equal share of the runs; the last
     run is repeated where the division leaves a gap, and the copies are dropped again."""
-    use_compilation_cache()
+    set_up_compiler()
     devices = jax.devices()[: len(points)]
     padded = list(points) + [points[-1]] * (-len(points) % len(devices))
     tunables, keys = _arrays(padded)
@@ -73,13 +70,15 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     shard = NamedSharding(mesh, runs)
     tunables, keys = jax.device_put((tunables, keys), shard)
 
+    options = compiler_options()
+
     def over_runs(function, donate=()):
         mapped = jax.vmap(function)
         if len(devices) > 1:
             mapped = jax.shard_map(
                 mapped, mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False
             )
-        return jax.jit(mapped, donate_argnums=donate, compiler_options=_compiler_options())
+        return jax.jit(mapped, donate_argnums=donate, compiler_options=options)
 
     init = over_runs(lambda tunables, key: train.init(config, tunables, key))
     evaluate = over_runs(lambda state: train.evaluation(config, state))
@@ -117,26 +116,6 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
         unpack,
         jax.eval_shape(runs_only, shapes),
     )
-
-
-def use_compilation_cache() -> None:
-    """Compiled programs are kept on disk, unless JAX was told another place (or none, by an empty one)."""
-    chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-        jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
-
-
-def _release_memory() -> None:
-    """Gives freed memory back to the system, where the C library can (glibc)."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-
-
-def _compiler_options() -> dict[str, Any]:
-    """On a CPU the time is spent in matmuls, which are not compiled: code around them need not be perfect,
-    and a lower optimization level halves the wait for it."""
-    return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
 
 
 def _arrays(points: Sequence[Point]):
