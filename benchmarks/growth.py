@@ -2,15 +2,19 @@
 
 Writes benchmarks/results/growth-<what>-<platform>.json and a picture of it beside.
 
-  runs     agents in one program: training frames a second, compilation, memory
+  runs     agents in one program: training frames a second, memory
   envs     environments of one agent, its minibatches growing with them
   length   a sequence through an aggregator: all prefixes by one associative scan, and step by step
 
-Every row of runs and envs is what `splagger bench` measures, with its command.
+Every row of runs and envs is what `splagger bench` measures, with its command, in a process of its own: the
+largest memory of a process is that of its largest program.
 """
 
 import json
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,23 +25,24 @@ from splagger.aggregators import Max, absorb, prefixes
 from splagger.experiments.bench import measure
 from splagger.experiments.provenance import provenance
 
-ON_CPU = jax.default_backend() == "cpu"
-RUNS = (1, 2, 4) if ON_CPU else (1, 15, 45, 135)
-ENVS = (16, 32, 64) if ON_CPU else (16, 64, 256, 1024)
-LENGTHS = (100, 300, 1_000, 3_000, 10_000)
 WIDTH, SEQUENCES = 128, 16
 
 
-def runs() -> list[dict]:
-    return [measure("t-ls", "splagger", count, 2) for count in RUNS]
+def alone(function, *args):
+    """What `function` returns in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *args).result()
 
 
-def envs() -> list[dict]:
-    rows = [measure("t-ls", "splagger", 1, 2, {"ppo.envs": count}) for count in ENVS]
-    return [{"envs": count, **row} for count, row in zip(ENVS, rows, strict=True)]
+def runs(count: int) -> dict:
+    return measure("t-ls", "splagger", count, 2)
 
 
-def length() -> list[dict]:
+def envs(count: int) -> dict:
+    return {"envs": count, **measure("t-ls", "splagger", 1, 2, {"ppo.envs": count})}
+
+
+def length(steps: int) -> dict:
     """Seconds forward and backward, for a maximum over so many steps."""
     maximum = Max()
 
@@ -51,59 +56,92 @@ def length() -> list[dict]:
 
         return jax.lax.scan(one, maximum.empty(es[0]), (es, resets))[1]
 
-    def timed(way, steps):
+    def timed(way):
         loss = lambda es, resets: jnp.square(jax.vmap(way)(es, resets)).sum()  # noqa: E731
         es = jr.normal(jr.key(0), (SEQUENCES, steps, WIDTH))
         return seconds(jax.jit(jax.grad(loss)), es, jr.bernoulli(jr.key(1), 0.01, es.shape[:2]))
 
-    return [
-        {
-            "steps": steps,
-            "scan_seconds": timed(by_scan, steps),
-            "step_seconds": timed(by_steps, steps),
-        }
-        for steps in LENGTHS
-    ]
+    return {"steps": steps, "scan_seconds": timed(by_scan), "step_seconds": timed(by_steps)}
 
 
-# what → (function, the number that grows, {what is drawn: its label})
+class Part(NamedTuple):
+    """What grows: the function of one row, its sizes on a CPU and on a GPU, and the lines of each panel."""
+
+    row: object
+    key: str
+    label: str
+    on_cpu: tuple[int, ...]
+    on_gpu: tuple[int, ...]
+    panels: dict[str, dict[str, str]]  # a panel's axis → {key of a row: label}
+
+
+TRAINING = {
+    "training frames per second": {"frames_per_second": ""},
+    "GPU memory (GB)": {"peak_device_memory_gb": ""},
+}
+LENGTHS = (100, 300, 1_000, 3_000, 10_000)
 PARTS = {
-    "runs": (runs, "runs", {"frames_per_second": "training frames/s"}),
-    "envs": (envs, "envs", {"frames_per_second": "training frames/s"}),
-    "length": (
+    "runs": Part(runs, "runs", "runs in one program", (1, 2, 4), (1, 15, 45, 135), TRAINING),
+    "envs": Part(
+        envs, "envs", "environments of one run", (16, 32, 64), (16, 64, 256, 1024), TRAINING
+    ),
+    "length": Part(
         length,
         "steps",
-        {"scan_seconds": "associative scan", "step_seconds": "step by step"},
+        "steps",
+        LENGTHS,
+        LENGTHS,
+        {"seconds": {"scan_seconds": "associative scan", "step_seconds": "step by step"}},
     ),
 }
 
 
-def draw(name: str, rows: list[dict], path) -> None:
-    """Lines over the number that grows, both axes logarithmic."""
+def draw(part: Part, rows: list[dict], path) -> None:
+    """A panel a quantity over the number that grows, both axes logarithmic; without those nobody measured."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import EngFormatter, LogLocator
 
     from splagger.figures.draw import STYLE
 
-    _, x, lines = PARTS[name]
+    panels = {
+        axis: lines
+        for axis, lines in part.panels.items()
+        if all(row.get(key) for key in lines for row in rows)
+    }
+    sizes, large = [row[part.key] for row in rows], EngFormatter(sep="")
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(4.2, 3), layout="constrained")
-        for key, label in lines.items():
-            axes.loglog([r[x] for r in rows], [r[key] for r in rows], marker="o", label=label)
-        axes.set(xlabel=x, ylabel="seconds" if len(lines) > 1 else next(iter(lines.values())))
-        if len(lines) > 1:
-            axes.legend(frameon=False)
+        figure, grid = plt.subplots(
+            1, len(panels), figsize=(3.6 * len(panels), 2.8), layout="constrained", squeeze=False
+        )
+        for axes, (axis, lines) in zip(grid[0], panels.items(), strict=True):
+            for key, label in lines.items():
+                axes.loglog(sizes, [row[key] for row in rows], marker="o", label=label)
+            axes.set(xlabel=part.label, ylabel=axis)
+            axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(lambda y, _: large(y) if y >= 1000 else f"{y:g}")
+            axes.minorticks_off()
+            if len(lines) > 1:
+                axes.legend(frameon=False)
         figure.savefig(path, dpi=200)
         plt.close(figure)
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or PARTS:
-        rows = PARTS[name][0]()
-        path = RESULTS / f"growth-{name}-{jax.default_backend()}.json"
-        record = {"rows": rows, "provenance": provenance(f"python -m benchmarks.growth {name}")}
-        path.write_text(json.dumps(record, indent=1) + "\n")
-        draw(name, rows, path.with_suffix(".png"))
+def main(names) -> None:
+    platform = alone(jax.default_backend)
+    for name in names:
+        part = PARTS[name]
+        sizes = part.on_cpu if platform == "cpu" else part.on_gpu
+        rows = [alone(part.row, size) for size in sizes]
+        path = RESULTS / f"growth-{name}-{platform}.json"
+        origin = alone(provenance, f"python -m benchmarks.growth {name}")
+        path.write_text(json.dumps({"rows": rows, "provenance": origin}, indent=1) + "\n")
+        draw(part, rows, path.with_suffix(".png"))
         print(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or PARTS)
