@@ -92,6 +92,16 @@ def test_speeds_of_other_pages():
     compiled, memory = gpu["compile_seconds"], gpu["peak_device_memory_gb"]
     row = f"| {trained:,.0f} | {evaluated:,.0f} | {compiled:.1f} s | {memory:.1f} GB |"
     assert f"| T-LS, now {row}" in page
+    planning = read("train-planning-h200.json")
+    trained, evaluated = (
+        planning["frames_per_second"],
+        planning["frames_per_second_with_evaluation"],
+    )
+    assert f"| Planning Game, now | {trained:,.0f} | {evaluated:,.0f} (" in page
+    assert (
+        f"| {planning['compile_seconds']:.1f} s | {planning['peak_device_memory_gb']:.1f} GB |"
+        in page
+    )
     answers = (ROOT / "docs" / "faq.md").read_text()
     assert f"takes {cpu['compile_seconds']:.1f} s on two CPU cores" in answers
     assert f"{compiled:.1f} s with 15" in answers and f"on T-LS: {memory:.1f} GB" in answers
@@ -99,6 +109,31 @@ def test_speeds_of_other_pages():
     rates = sorted({row["rate"] for row in curves}, reverse=True)
     means = [np.mean([row["return"] for row in curves if row["rate"] == r]) for r in rates]
     assert "b34a153aa4`) | " + " | ".join(f"{mean:.2f}" for mean in means) + " |" in page
+
+
+def test_growth():
+    """The tables of docs/performance.md, and the README's sentence."""
+    page = (ROOT / "docs" / "performance.md").read_text()
+
+    def said(name, row):
+        return f"| {name} | " + " | ".join(row) + " |\n"
+
+    for what, name in (("runs", "runs in one program"), ("envs", "environments of one run")):
+        found = json.loads((ROOT / f"benchmarks/results/growth-{what}-gpu.json").read_text())[
+            "rows"
+        ]
+        speeds = [f"{row['frames_per_second']:,.0f}" for row in found]
+        table = page.partition(said(name, [f"{row[what]:,}" for row in found]))[2]
+        assert said("training frames/s", speeds) in table.partition("\n\n")[0] + "\n"
+        times = [f"{1e3 * row['seconds_per_update']:,.0f}" for row in found]
+        assert said("milliseconds an update", times) in table.partition("\n\n")[0] + "\n"
+        if what == "runs":
+            memory = [f"{row['peak_device_memory_gb']:.1f} GB" for row in found]
+            assert said("GPU memory", memory) in table.partition("\n\n")[0] + "\n"
+            assert f"135 runs in one program the H200 makes {speeds[-1]}" in README
+    rows = json.loads((ROOT / "benchmarks/results/growth-length-gpu.json").read_text())["rows"]
+    for name, key in (("associative scan", "scan_seconds"), ("step by step", "step_seconds")):
+        assert said(name, [f"{1e3 * row[key]:.1f} ms" for row in rows]) in page
 
 
 def test_why_pearl_learns():
