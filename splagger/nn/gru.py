@@ -1,7 +1,7 @@
 """The gated recurrent unit, and its whole-sequence form with a derivative written for GPUs."""
 
 import functools as ft
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,14 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.nn import gru_kernel
 from splagger.nn.init import orthogonal
-from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, on_gpu, rounded
+from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, on_gpu
+from splagger.nn.recurrence import (
+    affine_gradients,
+    arguments_again,
+    empty_if,
+    in_rows,
+    with_rounded_weights,
+)
 from splagger.nn.scan import over_axes, scan_in_place, scan_unroll
 
 
@@ -51,7 +58,7 @@ class GRU(eqx.Module):
 
     def step(self, state: Float[Array, " H"], x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
         """(state, output) after one input; here both are h."""
-        dtype, h = self.hidden_weight.dtype, _empty_if(reset, state)
+        dtype, h = self.hidden_weight.dtype, empty_if(reset, state)
         inputs = matmul(x, self.input_weight.T, dtype)
         new = self._cell(inputs, matmul(h, self.hidden_weight.T, dtype), h)
         return new, new
@@ -67,14 +74,11 @@ class GRU(eqx.Module):
         resets: Bool[Array, "T *batch"],
     ):
         """`unroll` of many sequences side by side."""
-        hs = (_unroll_for_gpu if on_gpu() else _unroll)(self, state, xs, resets)
-        return hs[-1], hs
+        return (_unroll_for_gpu if on_gpu() else _unroll)(self, state, xs, resets)
 
     def prepared(self) -> "GRU":
-        """The same for many steps: what a GPU reads again in each of them takes half of the bytes."""
-        dtype = matmul_types().forward
-        weights = rounded(self.input_weight, dtype), rounded(self.hidden_weight, dtype)
-        return eqx.tree_at(lambda gru: (gru.input_weight, gru.hidden_weight), self, weights)
+        """The same for many steps, its weights in the device's number type."""
+        return with_rounded_weights(self)
 
     def _joined(self) -> tuple[Float[Array, "H4 HD"], Float[Array, " H4"]]:
         """The affine map of [h; x] to the gates' arguments q = Uh + c, r, z = Wx + Uh + b, n = Wx + b."""
@@ -93,10 +97,6 @@ class GRU(eqx.Module):
         return n + z * (h - n)
 
 
-def _empty_if(reset, h):
-    return jnp.where(reset, jnp.zeros_like(h), h)
-
-
 def _gates(q, r, z, n):
     """The gates (r, z, n) of their arguments, q being what r lets through."""
     r = jax.nn.sigmoid(r)
@@ -104,28 +104,26 @@ def _gates(q, r, z, n):
 
 
 def _unroll(gru: GRU, state, xs, resets):
-    """All hidden states [T, *batch, H]: the definition, for autodiff."""
+    """(last state, all hidden states [T, *batch, H]): the definition, for autodiff."""
     cell = over_axes(gru._cell, resets.ndim - 1)
 
     def one(h, x):
         inputs, reset = x
-        h = _empty_if(reset[..., None], h)
+        h = empty_if(reset[..., None], h)
         h = cell(inputs, h @ gru.hidden_weight.T, h)
         return h, h
 
     inputs = xs @ gru.input_weight.T
-    return jax.lax.scan(one, state, (inputs, resets), unroll=scan_unroll())[1]
+    return jax.lax.scan(one, state, (inputs, resets), unroll=scan_unroll())
 
 
 def _unroll_for_gpu(gru: GRU, state, xs, resets):
     """The same as `_unroll`."""
-    rows = resets[0].size
-    few = gru_kernel.available() and gru_kernel.fits(rows, state.shape[-1])
+    few = gru_kernel.available() and gru_kernel.fits(resets[0].size, state.shape[-1])
     kernels = matmul_types() == HALF and few
-    flat = lambda x, axes: x.reshape(*x.shape[:axes], rows, *x.shape[resets.ndim - 1 + axes :])  # noqa: E731
     loops = Loops(matmul_types(), kernels, interpret=False)
-    hs: Any = _recur(loops, gru, flat(state, 0), flat(xs, 1), flat(resets, 1))
-    return hs.reshape(*resets.shape, -1)
+    hs = in_rows(ft.partial(_recur, loops, gru), state, xs, resets)
+    return hs[-1], hs
 
 
 class Loops(NamedTuple):
@@ -153,7 +151,7 @@ def _recur_forward(loops, gru, state, xs, resets):
 
         def one(h, x):
             inputs, reset = x
-            h = _empty_if(reset[:, None], h)
+            h = empty_if(reset[:, None], h)
             h = jax.vmap(gru._cell)(inputs, matmul(h, weight, dtype), h)
             return h, h
 
@@ -172,9 +170,9 @@ def _recur_backward(loops, residuals, d_hs):
     gru, xs, resets, hs = residuals
     types, width = loops.types, hs.shape[-1]
     weight, bias = gru._joined()
-    before = _empty_if(resets[..., None], hs[:-1])
+    before = empty_if(resets[..., None], hs[:-1])
     seen = jnp.concatenate([before, xs], axis=-1)
-    arguments = jnp.matmul(rounded(seen, types.forward), rounded(weight.T, types.forward))
+    arguments = arguments_again(seen, weight, types)
     back = weight[: 3 * width, :width].astype(types.backward)
     if loops.kernels:
         keep = _keep(resets)
@@ -185,9 +183,7 @@ def _recur_backward(loops, residuals, d_hs):
         d_arguments, d_state = _backward_loop(arguments, resets, back, bias, before, d_hs)
 
     d_xs = matmul(d_arguments, weight[:, width:], types.backward)
-    d_all = d_arguments.reshape(-1, 4 * width)
-    d_weight = matmul(d_all.T, seen.reshape(len(d_all), -1), types.backward)
-    d_bias = d_all.astype(jnp.float32).sum(0)
+    d_weight, d_bias = affine_gradients(d_arguments, seen, types)
     d_gru = GRU(
         d_weight[width:, width:],
         jnp.concatenate([d_weight[width : 3 * width, :width], d_weight[:width, :width]]),
@@ -215,7 +211,7 @@ def _backward_loop(arguments, resets, back, bias, before, d_hs):
         d_h, z, slope, reset = x
         d_h = d_h + carry
         d_gates = jnp.concatenate([d_h] * 3, axis=-1) * slope[:, : 3 * width]
-        return _empty_if(reset[:, None], d_h * z + matmul(d_gates, back, back.dtype)), d_h
+        return empty_if(reset[:, None], d_h * z + matmul(d_gates, back, back.dtype)), d_h
 
     xs = d_hs, zs, slopes, resets
     d_state, d_h = scan_in_place(one, jnp.zeros_like(before[0]), xs, jnp.zeros_like(d_hs), True)

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 Tree = TypeVar("Tree")
+Results = TypeVar("Results")
 
 
 def over_axes(function: Callable, axes: int, in_axes=0) -> Callable:
@@ -23,23 +23,24 @@ def scan_unroll() -> int:
 
 
 def scan_in_place(
-    step: Callable[[Tree, Any], tuple[Tree, Array]],
+    step: Callable[[Tree, Any], tuple[Tree, Results]],
     state: Tree,
     xs: Any,
-    ys: Float[Array, "T ..."],
+    ys: Results,
     reverse: bool = False,
-) -> tuple[Tree, Array]:
-    """`jax.lax.scan`, with the results written into `ys`.
+) -> tuple[Tree, Results]:
+    """`jax.lax.scan`, with the results written into `ys`, whose leaves are [T, …].
 
     A scan that is mapped over runs moves time in front of them, which copies every array it reads and
     writes. Here time is an index into arrays that stay as they are. Not differentiable without those copies.
     """
-    length = ys.shape[0]
+    length = jax.tree.leaves(ys)[0].shape[0]
 
     def at(carry, t):
         state, ys = carry
         state, y = step(state, jax.tree.map(lambda x: x[t], xs))
-        return (state, jax.lax.dynamic_update_index_in_dim(ys, y, t, 0)), None
+        write = lambda ys, y: jax.lax.dynamic_update_index_in_dim(ys, y, t, 0)  # noqa: E731
+        return (state, jax.tree.map(write, ys, y)), None
 
     index = jnp.arange(length)
     return jax.lax.scan(at, (state, ys), index, reverse=reverse, unroll=scan_unroll())[0]

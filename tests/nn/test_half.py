@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import splagger.nn.gru as gru_module
+import splagger.nn.lstm as lstm_module
 from splagger.agent import Network
 from splagger.envs import MetaEnv, TMaze
 from splagger.nn import GRU, Linear, precision
@@ -52,12 +53,13 @@ def test_a_layer_of_ones_own_stays_it_when_prepared():
     np.testing.assert_array_equal(layer.prepared()(jnp.ones(64)), [128, 128])
 
 
-@pytest.mark.parametrize("name", ["splagger", "pearl"])
+@pytest.mark.parametrize("name", ["splagger", "pearl", "lstm"])
 def test_an_update_in_half_precision(name, monkeypatch):
     """What acts is rounded, what is kept is not; and both are the same policy up to rounding."""
-    for module in ("nn.gru", "nn.layers", "policy.hypernetwork"):
+    for module in ("nn.gru", "nn.lstm", "nn.recurrence", "nn.layers", "policy.hypernetwork"):
         monkeypatch.setattr(f"splagger.{module}.matmul_types", lambda: HALF)
-    monkeypatch.setattr(gru_module, "on_gpu", lambda: True)
+    for module in (gru_module, lstm_module):
+        monkeypatch.setattr(module, "on_gpu", lambda: True)
     network = Network(EmbeddingSizes(32, 16, 16), 8, 16, 5, (8,), 1 / 4, decoder_hidden=(8,))
     config = tiny(name, MetaEnv(TMaze(length=4), 2), steps=16, epochs=1, minibatches=1)
     config = dataclasses.replace(config, network=network)

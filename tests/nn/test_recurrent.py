@@ -1,7 +1,9 @@
 """Recurrent encoders: the whole sequence is its steps, and every cell is its definition."""
 
 import functools as ft
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,9 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from splagger.nn import GRU, LSTM, Transformer, gru_kernel
+from splagger.nn import GRU, LSTM, Transformer, gru_kernel, recurrence
 from splagger.nn import gru as gru_module
+from splagger.nn import lstm as lstm_module
 from splagger.nn.precision import FULL, HALF
 from splagger.sequence import Pointwise
 from splagger.sequence.encoders import unroll_many
@@ -107,29 +110,70 @@ def test_many_sequences_are_each_of_them(name):
     assert_close(many, each, rtol=1e-5, atol=2e-6)
 
 
-def differentiate(gru_unroll, xs, resets, state):
+class Form(NamedTuple):
+    """One way to unroll a cell on a GPU: (last state, all outputs), and how exact it is."""
+
+    cell: str
+    run: Callable
+    tolerance: float = 1e-5
+
+
+def gru_form(types, tolerance=1e-5, kernels=False):
+    loops = gru_module.Loops(types, kernels, interpret=kernels)
+
+    def run(gru, *args):
+        hs = gru_module._recur(loops, gru, *args)
+        return hs[-1], hs
+
+    return Form("gru", run, tolerance)
+
+
+def lstm_form(types, tolerance=1e-5):
+    def run(lstm, *args):
+        hs, c = lstm_module._recur(types, lstm, *args)
+        return (hs[-1], c), hs
+
+    return Form("lstm", run, tolerance)
+
+
+FORMS = {
+    "gru, float32": gru_form(FULL),
+    "gru, half": gru_form(HALF, 0.02),
+    "gru, kernels, float32": gru_form(FULL, kernels=True),
+    "gru, kernels, half": gru_form(HALF, 0.02, kernels=True),
+    "lstm, float32": lstm_form(FULL),
+    "lstm, half": lstm_form(HALF, 0.02),
+}
+MODULES = {"gru": gru_module, "lstm": lstm_module}
+
+
+def by_definition(cell, *args):
+    """As on a CPU."""
+    return cell.unroll_many(*args)
+
+
+def as_on_a_gpu(cell, *args):
+    module = MODULES["gru" if isinstance(cell, GRU) else "lstm"]
+    return module._unroll_for_gpu(cell, *args)
+
+
+def states(name, *batch):
+    """Random ones of the shape that the cell's have."""
+    leaves, tree = jax.tree.flatten(ENCODERS[name].start())
+    drawn = [jr.normal(jr.key(i), (*batch, *leaf.shape)) for i, leaf in enumerate(leaves)]
+    return tree.unflatten(drawn)
+
+
+def differentiate(run, cell, state, xs, resets):
     """States and the gradients of a function that weighs each of them differently."""
     weights = jr.normal(jr.key(8), (*resets.shape, WIDTH))
 
-    def loss(gru, state, xs):
-        hs = gru_unroll(gru, state, xs, resets)
-        return (hs * weights).sum(), hs
+    def loss(cell, state, xs):
+        last, hs = run(cell, state, xs, resets)
+        beside = sum(jnp.sin(s).sum() for s in jax.tree.leaves(last))
+        return (hs * weights).sum() + beside, (last, hs)
 
-    return fast_jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(ENCODERS["gru"], state, xs)
-
-
-EXACT = gru_module.Loops(FULL, kernels=False, interpret=False)
-LOOPS = {
-    "float32": (EXACT, 1e-5),
-    "half": (EXACT._replace(types=HALF), 0.02),
-    "kernels, float32": (gru_module.Loops(FULL, kernels=True, interpret=True), 1e-5),
-    "kernels, half": (gru_module.Loops(HALF, kernels=True, interpret=True), 0.02),
-}
-
-
-def by_loops(loops):
-    """The unroll for GPUs, in one of its ways."""
-    return lambda gru, state, xs, resets: gru_module._recur(loops, gru, state, xs, resets)
+    return fast_jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(cell, state, xs)
 
 
 @pytest.fixture
@@ -140,40 +184,42 @@ def small_kernels(monkeypatch):
 
 
 @pytest.mark.parametrize("resets", ["some", "first and last"])
-@pytest.mark.parametrize("name", LOOPS)
-def test_the_unroll_for_gpus_is_autodiff(name, resets, small_kernels):
+@pytest.mark.parametrize("name", FORMS)
+def test_the_unroll_for_gpus_is_its_definition(name, resets, small_kernels):
     """States and gradients; in half precision no array is off by more than rounding of its largest."""
-    loops, tolerance = LOOPS[name]
+    form = FORMS[name]
     resets = jnp.stack([jnp.roll(RESETS[resets], i) for i in range(4)], axis=1)
-    args = jr.normal(jr.key(5), (STEPS, 4, INPUTS)), resets, jr.normal(jr.key(2), (4, WIDTH))
-    ours = differentiate(by_loops(loops), *args)
-    expected = differentiate(gru_module._unroll, *args)
-    for rounded, exact in zip(*map(jax.tree.leaves, (ours, expected)), strict=True):
+    args = ENCODERS[form.cell], states(form.cell, 4), jr.normal(jr.key(5), (STEPS, 4, INPUTS))
+    both = [differentiate(run, *args, resets) for run in (form.run, by_definition)]
+    for rounded, exact in zip(*map(jax.tree.leaves, both), strict=True):
         assert rounded.dtype == jnp.float32
         scale = np.abs(exact).max()
-        np.testing.assert_allclose(rounded / scale, exact / scale, atol=tolerance)
+        np.testing.assert_allclose(rounded / scale, exact / scale, atol=form.tolerance)
 
 
-@pytest.mark.parametrize("name", ["float32", "kernels, float32"])
+@pytest.mark.parametrize("name", [name for name in FORMS if "half" not in name])
 def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
     """Each run has its own weights; loops that write in place must not mix them."""
-    grus = jax.tree.map(lambda leaf: jnp.stack([leaf, 0.7 * leaf]), ENCODERS["gru"])
-    xs = jr.normal(jr.key(5), (2, STEPS, 4, INPUTS))
-    resets, state = jr.bernoulli(jr.key(6), 0.2, (STEPS, 4)), jr.normal(jr.key(2), (2, 4, WIDTH))
+    form = FORMS[name]
+    cells = jax.tree.map(lambda leaf: jnp.stack([leaf, 0.7 * leaf]), ENCODERS[form.cell])
+    args = cells, states(form.cell, 2, 4), jr.normal(jr.key(5), (2, STEPS, 4, INPUTS))
+    resets = jr.bernoulli(jr.key(6), 0.2, (STEPS, 4))
 
-    def loss(form, gru, state, xs):
-        return jnp.square(form(gru, state, xs, resets)).sum()
+    def loss(run, cell, state, xs):
+        return jnp.square(run(cell, state, xs, resets)[1]).sum()
 
-    forms = by_loops(LOOPS[name][0]), gru_module._unroll
-    both = [fast_jit(jax.vmap(jax.grad(ft.partial(loss, f))))(grus, state, xs) for f in forms]
+    runs = form.run, by_definition
+    both = [fast_jit(jax.vmap(jax.grad(ft.partial(loss, run))))(*args) for run in runs]
     assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
-def test_the_unroll_for_gpus_takes_any_batch():
-    args = jr.normal(jr.key(5), (STEPS, 2, 3, INPUTS)), jr.bernoulli(jr.key(6), 0.2, (STEPS, 2, 3))
-    state = jr.normal(jr.key(2), (2, 3, WIDTH))
-    ours = differentiate(gru_module._unroll_for_gpu, *args, state)
-    assert_close(ours, differentiate(gru_module._unroll, *args, state), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+@pytest.mark.parametrize("name", MODULES)
+def test_the_unroll_for_gpus_takes_any_batch(name, batch):
+    xs, resets = jr.normal(jr.key(5), (STEPS, *batch, INPUTS)), (STEPS, *batch)
+    args = ENCODERS[name], states(name, *batch), xs, jr.bernoulli(jr.key(6), 0.2, resets)
+    both = [differentiate(run, *args) for run in (as_on_a_gpu, by_definition)]
+    assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
 def test_no_kernels_without_a_gpu_that_runs_them(monkeypatch):
@@ -193,14 +239,15 @@ def test_kernels_are_for_whole_blocks():
     )
 
 
-def test_a_prepared_gru_steps_alike(monkeypatch):
-    gru, state = ENCODERS["gru"], jr.normal(jr.key(2), (WIDTH,))
-    assert_close(gru.prepared(), gru, rtol=0, atol=0)  # on a CPU there is nothing to prepare
-    monkeypatch.setattr(gru_module, "matmul_types", lambda: HALF)
-    prepared = gru.prepared()
+@pytest.mark.parametrize("name", MODULES)
+def test_a_prepared_cell_steps_alike(name, monkeypatch):
+    cell, state = ENCODERS[name], states(name)
+    assert_close(cell.prepared(), cell, rtol=0, atol=0)  # on a CPU there is nothing to prepare
+    monkeypatch.setattr(recurrence, "matmul_types", lambda: HALF)
+    prepared = cell.prepared()
     assert prepared.hidden_weight.dtype == jnp.float16
     for reset in (False, True):
-        after, expected = prepared.step(state, XS[0], reset), gru.step(state, XS[0], reset)
+        after, expected = prepared.step(state, XS[0], reset), cell.step(state, XS[0], reset)
         assert_close(after, expected, rtol=0, atol=2e-3)
 
 
@@ -237,37 +284,25 @@ def test_transformer_is_its_definition(resets):
     assert_close(outputs, expected, atol=5e-6)
 
 
-def gru_gradient(run):
-    """The derivative of a random function of all outputs and of the last state, in a batch."""
-
-    def loss(gru, state, xs, resets):
-        last, hs = run(gru, state, xs, resets)
-        return jnp.sum(hs * jr.normal(jr.key(3), hs.shape)) + jnp.sum(jnp.sin(last))
-
-    return fast_jit(jax.vmap(jax.grad(loss, argnums=(0, 1, 2)), in_axes=(None, 0, 0, 0)))
-
-
-def _by_hand(gru, *args):
-    hs = gru_module._unroll_for_gpu(gru, *args)
-    return hs[-1], hs
-
-
-by_hand, by_autodiff = gru_gradient(_by_hand), gru_gradient(_by_steps)
-
-
+@pytest.mark.parametrize("name", MODULES)
 @every_reset
-def test_gru_derivative_is_that_of_its_steps(resets):
+def test_the_derivative_is_that_of_the_steps(name, resets):
     """By every parameter, input and start state; rows begin new tasks at different times."""
-    state, xs = jr.normal(jr.key(4), (3, WIDTH)), jr.normal(jr.key(5), (3, STEPS, INPUTS))
-    resets = jnp.stack([jnp.roll(RESETS[resets], i) for i in range(3)])
-    args = ENCODERS["gru"], state, xs, resets
-    assert_close(by_hand(*args), by_autodiff(*args), rtol=1e-4, atol=1e-5)
+    resets = jnp.stack([jnp.roll(RESETS[resets], i) for i in range(3)], axis=1)
+    args = ENCODERS[name], states(name, 3), jr.normal(jr.key(5), (STEPS, 3, INPUTS)), resets
+
+    def by_steps(cell, *args):
+        return jax.vmap(ft.partial(_by_steps, cell), in_axes=(0, 1, 1), out_axes=(0, 1))(*args)
+
+    both = [differentiate(run, *args) for run in (as_on_a_gpu, by_steps)]
+    assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
-def test_gru_derivative_is_the_limit_of_differences():
+@pytest.mark.parametrize("name", MODULES)
+def test_the_derivative_is_the_limit_of_differences(name):
     resets = jnp.array([False, False, True, False])
-    run = jax.jit(lambda gru, *args: _by_hand(gru, *args, resets))
-    args = ENCODERS["gru"], jr.normal(jr.key(6), (WIDTH,)), XS[:4]
+    run = jax.jit(lambda cell, *args: as_on_a_gpu(cell, *args, resets))
+    args = ENCODERS[name], states(name), XS[:4]
     check_grads(run, args, order=1, modes=["rev"], atol=2e-2, rtol=2e-2, eps=1e-2)
 
 
