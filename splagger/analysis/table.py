@@ -57,7 +57,6 @@ ROWS = (
         "variance of the belief over a meta-episode",
         belief_variance,
         methods=("pearl",),
-        seeds=1,
         real=True,
         suits=holds_a_belief,
         needs="a belief (mean and variance), as pearl has",

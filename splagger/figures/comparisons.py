@@ -11,16 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from splagger.figures import stats
-from splagger.figures.evidence import Chosen, Evidence, Series
+from splagger.figures.evidence import COVERED, Chosen, Evidence, Series
 from splagger.figures.scales import SCALES, Scale
 from splagger.figures.stats import at_the_end, difference, estimate, improvement, over_training
 from splagger.figures.styles import style_of
-from splagger.figures.verdicts import SEEDS, UNKNOWN, Finding, Region, Verdict, conclude, decide
+from splagger.figures.verdicts import (
+    FAILS,
+    HOLDS,
+    SEEDS,
+    UNKNOWN,
+    Finding,
+    Region,
+    Verdict,
+    conclude,
+    decide,
+)
 
 MEASURES = {over_training: "mean return over training", at_the_end: "return at the end of training"}
-COVERED = (
-    0.9  # curves are compared only if the shorter one has nine tenths of the longer one's frames
-)
 
 
 def name_of(series: Series) -> str:
@@ -43,6 +50,8 @@ def _lacking(evidence: Evidence, *all_series: Series) -> str:
     for series in all_series:
         if evidence.members(series) is None:
             return f"no run of {name_of(series)} on {series.env}"
+        if evidence.lacks(series):
+            return f"runs of {name_of(series)} on {series.env} are shorter than the paper's"
         if _enough(evidence, series) is None:
             return f"fewer than {SEEDS} seeds of {name_of(series)} on {series.env}"
     ends = [chosen.frames[-1] for s in all_series if (chosen := _enough(evidence, s))]
@@ -56,6 +65,7 @@ def _cut(chosen: list[Chosen]) -> list[np.ndarray]:
 
 
 def _scale(env: str, curves: list[np.ndarray]) -> Scale:
+    """Where the best is not above the guess, nothing was learned: there is no scale."""
     untrained = float(np.mean([c[:, 0].mean() for c in curves]))
     return SCALES.get(env) or Scale(untrained, float(max(at_the_end(c).mean() for c in curves)))
 
@@ -88,7 +98,9 @@ class Comparison:
             return Finding(about, UNKNOWN, note=lacking)
         curves = _cut(chosen)
         scale = _scale(self.first.env, curves)
-        first, second = (self.measure(c) / ((scale.best - scale.guess) or 1.0) for c in curves)
+        if scale.best <= scale.guess:
+            return Finding(about, UNKNOWN, note="neither is better than untrained")
+        first, second = (self.measure(c) / (scale.best - scale.guess) for c in curves)
         effect = estimate(difference, first, second)
         chance = float(improvement(first, second))
         seeds = " and ".join(f"{len(c.curves)} ({c.source})" for c in chosen)
@@ -156,9 +168,9 @@ class Level:
         return conclude([self._finding(evidence, Series(self.env, m)) for m in self.methods])
 
     def _finding(self, evidence: Evidence, series: Series) -> Finding:
-        chosen = _enough(evidence, series)
-        if chosen is None:
-            return Finding(name_of(series), UNKNOWN, note=_lacking(evidence, series))
+        lacking, chosen = _lacking(evidence, series), _enough(evidence, series)
+        if lacking or chosen is None:
+            return Finding(name_of(series), UNKNOWN, note=lacking)
         effect = estimate(lambda ends: ends.mean(axis=-1), at_the_end(chosen.curves))
         note = f"seeds: {len(chosen.curves)} ({chosen.source})"
         return Finding(name_of(series), decide(effect, self.region), effect, note)
@@ -193,7 +205,8 @@ class Fails(Level):
 class Sooner:
     """Reaches a level in fewer frames: log₂ of how many times as many the others need.
 
-    A seed that never reaches it counts as if it did at the very end, so that the effect is no overstatement.
+    A seed that never reaches it counts as if it did at the very end. Seeds of the others that never do make the
+    effect too small to refute the claim, seeds of `first` too large to confirm it.
     """
 
     first: Series
@@ -210,20 +223,24 @@ class Sooner:
         about, lacking = f"against {name_of(other)}", _lacking(evidence, self.first, other)
         if lacking:
             return Finding(about, UNKNOWN, note=lacking)
-        first, second = (
-            self._frames(c) for s in (self.first, other) if (c := _enough(evidence, s))
-        )
+        chosen = [c for s in (self.first, other) if (c := _enough(evidence, s))]
+        pairs = zip(chosen, _cut(chosen), strict=True)
+        (first, early), (second, late) = (self._frames(c.frames, curves) for c, curves in pairs)
         effect = estimate(difference, np.log2(second), np.log2(first))
+        outcome = decide(effect, Region(low=float(np.log2(self.factor))))
+        unsure = (outcome == HOLDS and early) or (outcome == FAILS and late)
         note = f"{first.mean() / 1e6:.3g} and {second.mean() / 1e6:.3g} million frames"
-        return Finding(about, decide(effect, Region(low=float(np.log2(self.factor)))), effect, note)
+        note += f"; {early} and {late} seeds never get there" if early or late else ""
+        return Finding(about, UNKNOWN if unsure else outcome, effect, note)
 
-    def _frames(self, chosen: Chosen) -> np.ndarray:
-        """[S] frames at which the smoothed curve first reaches the level."""
-        found = []
-        for curve in chosen.curves:
+    def _frames(self, frames: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, int]:
+        """([S] frames at which the smoothed curve first reaches the level, how many never do)."""
+        found, never = [], 0
+        for curve in curves:
             reached = np.flatnonzero(stats.smooth(curve) >= self.level)
-            found.append(chosen.frames[max(1, reached[0]) if len(reached) else -1])
-        return np.array(found)
+            never += not len(reached)
+            found.append(frames[max(1, reached[0]) if len(reached) else curves.shape[1] - 1])
+        return np.array(found), never
 
     def words(self) -> str:
         others = ", ".join(name_of(other) for other in self.others)

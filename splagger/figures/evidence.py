@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.figures.members import Members, Settings, best_rate, members_of, own_settings, pool
+from splagger.figures.scales import USUAL
 from splagger.recorded import RecordedRun, RunError, find_recorded
 
 # on which seeds a rate is reported: new ones, the half that it was not chosen on, those that it was
 # chosen on, or any, where there was nothing to choose
 FRESH, HELD_OUT, SAME, ONE_RATE = "fresh", "held out", "same", "one rate"
+COVERED = (
+    0.9  # runs are of one length if the shorter one has nine tenths of the longer one's frames
+)
 
 
 class Series(NamedTuple):
@@ -74,8 +78,9 @@ class Evidence:
     def members(self, series: Series) -> Members | None:
         """All agents trained for `series`, from whatever folders; None if there are none.
 
-        Folders with other settings than the environment's are other experiments and do not count. Where
-        folders of one name disagree all the same, the newest and those like it count.
+        Folders with other settings than the environment's are other experiments and do not count, nor do
+        short ones beside longer ones: they were trials. Where folders of one name disagree all the same, the
+        newest and those like it count.
         """
         if series not in self._members:
             self._members[series] = self._gather(series)
@@ -87,13 +92,19 @@ class Evidence:
 
     def _parts(self, series: Series) -> list[tuple[Recorded, Members]]:
         """The runs that count for `series`, oldest first, with the part of their members that it asks for."""
-        runs = [run for run in self.runs if run.name == series[:2]]
-        runs = [run for run in runs if not run.record["arguments"].get("overrides")]
+        runs = [run for run in self.runs if run.name == series[:2] and _is_usual(run)]
         asked = [(run, series.settings(own_settings(run.record))) for run in runs]
         found = [(run, run.members[s]) for run, s in asked if s in run.members]
         found.sort(key=lambda f: f[0].record.get("provenance", {}).get("started", ""))
         found = [f for f in found if f[0].record.get("finished")] or found[-1:]
+        most = max((members.frames[-1] for _, members in found), default=0)
+        found = [f for f in found if f[1].frames[-1] >= COVERED * most]
         return [f for f in found if _agree(f[0].record["run"], found[-1][0].record["run"])]
+
+    def lacks(self, series: Series) -> bool:
+        """Whether there is no run of it, or none as long as the paper's."""
+        members, usual = self.members(series), USUAL.get(series.env)
+        return members is None or bool(usual and members.frames[-1] < COVERED * usual.frames)
 
     def counts(self, run: Recorded) -> bool:
         """Whether the run is part of any series; another's place may have been taken by newer ones."""
@@ -163,6 +174,13 @@ def _recorded(run: RecordedRun) -> Recorded:
     if not {"run", "arguments"} <= set(record) or not {"env", "method"} <= set(record["arguments"]):
         raise RunError(f"{run.path} was written by another version: run.json lacks its description")
     return Recorded(run.path, record, members_of(run))
+
+
+def _is_usual(run: Recorded) -> bool:
+    """Whether the environment is as its name says."""
+    usual, episodes = USUAL.get(run.name[0]), run.record["run"].get("episodes")
+    other = usual and episodes not in (None, usual.episodes)
+    return not other and not run.record["arguments"].get("overrides")
 
 
 def _sweep(members: Members) -> Members:

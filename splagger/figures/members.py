@@ -70,15 +70,15 @@ def members_of(run: RecordedRun) -> dict[Settings, Members]:
         return {}
     except (ValueError, EOFError, OSError) as error:
         raise RunError(f"{run.curves} is damaged ({error}); train that run again") from None
+    reached = np.sort(table["frames"].unique())
+    frames = np.append(reached, _never_reached(run, reached))
     found = {}
     for settings, part in table.groupby(list(Settings._fields), sort=False):
         wide = part.pivot_table(index="frames", columns=["rate", "seed"], values="return")
-        frames, rest = wide.index.to_numpy(float), _never_reached(run, table["frames"].unique())
-        lost = np.full(len(rest), np.nan)
-        rows = {k: np.append(wide[k].to_numpy(float), lost) for k in wide.columns}
+        rows = {k: wide[k].reindex(frames).to_numpy(float) for k in wide.columns}
         returns = {(float(r), int(s)): row for (r, s), row in rows.items() if np.isfinite(row[0])}
         if returns:
-            found[Settings(*map(float, settings))] = Members(np.append(frames, rest), returns)
+            found[Settings(*map(float, settings))] = Members(frames, returns)
     return found
 
 
@@ -87,7 +87,7 @@ def _never_reached(run: RecordedRun, frames: np.ndarray) -> np.ndarray:
     record = run.read()
     if not record.get("finished") or len(frames) < 2:
         return np.zeros(0)
-    last, apart = np.max(frames), np.diff(np.sort(frames))[0]
+    last, apart = frames[-1], frames[1] - frames[0]
     missing = int((record.get("arguments", {}).get("frames", last) - last) // apart)
     return last + apart * np.arange(1, missing + 1)
 

@@ -75,7 +75,7 @@ class CurvePanel:
         return [learning_curve(e.style, e.series.method, c) for e, c in pairs if c is not None]
 
     def missing(self, evidence: Evidence) -> Missing:
-        return Missing(series=tuple(s for s, _ in self.entries if evidence.members(s) is None))
+        return Missing(series=tuple(s for s, _ in self.entries if evidence.lacks(s)))
 
 
 @dataclass(frozen=True)

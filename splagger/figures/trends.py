@@ -21,8 +21,8 @@ TINY = 1e-12  # of the largest value: zero has no logarithm
 
 
 def _samples(analysis: Analysis) -> np.ndarray:
-    """[seeds · dimensions, T], nowhere zero."""
-    rows = analysis.values.reshape(-1, analysis.values.shape[-1])
+    """[seeds, T], nowhere zero: dimensions of one agent are no samples of their own."""
+    rows = analysis.values.mean(axis=1)
     return np.maximum(rows, TINY * max(float(np.nanmax(rows)), TINY))
 
 
@@ -47,12 +47,12 @@ class Shape:
             return Finding(name, UNKNOWN, note=note)
         samples = _samples(analysis)
         if len(samples) < SEEDS:
-            return Finding(name, UNKNOWN, note=f"fewer than {SEEDS} samples")
+            return Finding(name, UNKNOWN, note=f"fewer than {SEEDS} seeds")
         effect = self.effect(analysis.steps, samples)
-        return Finding(name, decide(effect, self.region), effect, f"{len(samples)} samples")
+        return Finding(name, decide(effect, self.region), effect, f"{len(samples)} seeds")
 
     def effect(self, steps: np.ndarray, samples: np.ndarray) -> Estimate:
-        """Of means over samples too, since a maximum's gradient is zero almost everywhere."""
+        """Of means over seeds too, since a maximum's gradient is zero almost everywhere."""
         third = max(1, samples.shape[1] // 3)
         first, last = samples[:, :third].mean(axis=1), samples[:, -third:].mean(axis=1)
         decades = lambda picks: np.log10(last[picks].mean(axis=-1) / first[picks].mean(axis=-1))  # noqa: E731

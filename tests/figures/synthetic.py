@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 
+from splagger.figures.scales import USUAL
+
 COLUMNS = ("update", "frames", "rate", "entropy_weight", "kl_weight", "temperature", "seed")
 COLUMNS += ("return",)
 EVALUATIONS = 41
@@ -22,11 +24,16 @@ def learning(final, speed=5.0, start=0.0, noise=0.0):
     return curve
 
 
+def apart(env):
+    """Frames between two evaluations, so that all of them are a run of the usual length."""
+    return (USUAL[env].frames if env in USUAL else 40_000) // (EVALUATIONS - 1)
+
+
 def write_run(root, env, method, curve, **changes):
     """A run folder whose agents return `curve(rate, seed)`; a NaN ends the member's rows, as in training."""
     given = {"rates": (1e-3,), "seeds": (0, 1, 2), "kl_weights": (1e-6,), "temperatures": (0.0,)}
     given |= {"started": "2026-01-01T00:00:00Z", "finished": True, "overrides": {}, "clip": 0.05}
-    given |= {"frames": 1000 * (len(curve(1e-3, 0)) - 1)}
+    given |= {"frames": apart(env) * (len(curve(1e-3, 0)) - 1), "episodes": None}
     given |= {"name": "run", "command": f"splagger train {env} {method}"} | changes
     rows = []
     grid = itertools.product(given["rates"], given["kl_weights"], given["temperatures"])
@@ -35,7 +42,7 @@ def write_run(root, env, method, curve, **changes):
             if np.isnan(value):
                 break
             settings = (rate, 0.1, kl_weight, temperature, seed)
-            rows.append((update, 1000 * update, *settings, float(value)))
+            rows.append((update, apart(env) * update, *settings, float(value)))
     folder = root / env / method / given["name"]
     folder.mkdir(parents=True)
     with open(folder / "curves.csv", "w", newline="") as handle:
@@ -58,7 +65,9 @@ def describe(env, method, given):
     }
     origin = {"command": given["command"], "commit": "abc123", "device": "1 × device"}
     return {
-        "run": {"env": env, "method": kind, "ppo": ppo, "network": {"hidden": [4, 2]}} | grids,
+        "run": {"env": env, "method": kind, "ppo": ppo, "network": {"hidden": [4, 2]}}
+        | {"episodes": given["episodes"]}
+        | grids,
         "provenance": origin | {"started": given["started"], "versions": {"jax": "0"}},
         "arguments": arguments | grids,
         "finished": given["finished"],

@@ -11,6 +11,7 @@ from splagger.figures.comparisons import AtLeast, Beats, Comparable, Fails, Lear
 from splagger.figures.evidence import FRESH, Evidence, Series
 from splagger.figures.panels import Made
 from splagger.figures.paper import ROWS, CurvePanel
+from splagger.figures.scales import USUAL
 from splagger.figures.stats import Estimate, at_the_end
 from splagger.figures.trends import Decays, Flat, Grows, LikeOneOverT, Ordered, Persists
 from splagger.figures.verdicts import FAILS, HOLDS, UNKNOWN, Finding, Region, conclude, decide
@@ -76,8 +77,8 @@ def test_equal_methods_are_comparable_and_neither_beats_the_other(tmp_path, nois
 
 
 def test_noise_that_hides_the_truth_is_told_as_such(tmp_path):
-    wild = lambda rate, seed: np.full(9, [2.0, 16.0][seed % 2])  # noqa: E731
-    found = evidence(tmp_path, rnn=wild, amrl=lambda rate, seed: np.full(9, 9.0))
+    wild = lambda rate, seed: np.full(41, [2.0, 16.0][seed % 2])  # noqa: E731
+    found = evidence(tmp_path, rnn=wild, amrl=lambda rate, seed: np.full(41, 9.0))
     for kind in (Beats, AtLeast, Comparable):
         assert outcome(kind(RNN, (OTHER,)), found) == UNKNOWN
 
@@ -89,14 +90,14 @@ def test_equal_methods_are_rarely_told_apart(tmp_path):
         root = tmp_path / str(trial)
         for number, method in enumerate(("rnn", "amrl")):
             values = np.random.default_rng([trial, number]).normal(9, 2, size=10)
-            curve = lambda rate, seed, values=values: np.full(5, values[seed])  # noqa: E731
+            curve = lambda rate, seed, values=values: np.full(41, values[seed])  # noqa: E731
             write_run(root, "t-ls", method, curve, seeds=range(10))
         wrong += outcome(Beats(RNN, (OTHER,)), Evidence.read(root)) == HOLDS
     assert wrong <= 3
 
 
 def test_the_effect_is_a_fraction_of_the_scale(tmp_path):
-    constant = lambda value: lambda rate, seed: np.full(9, value)  # noqa: E731
+    constant = lambda value: lambda rate, seed: np.full(41, value)  # noqa: E731
     found = evidence(tmp_path, rnn=constant(9.0), amrl=constant(5.5))
     (finding,) = Beats(RNN, (OTHER,)).judge(found).findings
     assert finding.effect == pytest.approx((0.25, 0.25, 0.25))
@@ -120,9 +121,27 @@ def test_missing_methods_few_seeds_and_short_runs_are_not_enough_data(tmp_path):
     assert "fewer than 3 seeds of AMRL" in finding.note
     short = lambda rate, seed: learning(8)(rate, seed)[:20]  # noqa: E731
     write_run(tmp_path, "t-ls", "cnp", short)
-    for kind in (Beats, lambda *pair: Sooner(*pair, level=9.0)):
-        (finding,) = kind(RNN, (Series("t-ls", "cnp"),)).judge(Evidence.read(tmp_path)).findings
-        assert (finding.outcome, finding.note) == (UNKNOWN, "the runs differ in length")
+    write_run(tmp_path, "own", "rnn", learning(8))
+    write_run(tmp_path, "own", "cnp", short)
+    pairs = {
+        "runs of CNP on t-ls are shorter than the paper's": (RNN, (Series("t-ls", "cnp"),)),
+        "the runs differ in length": (Series("own", "rnn"), (Series("own", "cnp"),)),
+    }
+    for note, pair in pairs.items():
+        for kind in (Beats, lambda *pair: Sooner(*pair, level=9.0)):
+            (finding,) = kind(*pair).judge(Evidence.read(tmp_path)).findings
+            assert (finding.outcome, finding.note) == (UNKNOWN, note)
+    (finding,) = Learns("t-ls", ("cnp",), 4.0).judge(Evidence.read(tmp_path)).findings
+    assert finding.outcome == UNKNOWN and "shorter" in finding.note
+
+
+def test_where_nothing_was_learned_there_is_no_scale(tmp_path):
+    """On a robot the best of those compared is the scale; here both have got worse."""
+    for method, final in (("splagger", -5.0), ("pearl", -10.0)):
+        write_run(tmp_path, "walker", method, learning(final))
+    test = Beats(Series("walker", "splagger"), (Series("walker", "pearl"),))
+    (finding,) = test.judge(Evidence.read(tmp_path)).findings
+    assert (finding.outcome, finding.note) == (UNKNOWN, "neither is better than untrained")
 
 
 def test_a_refuted_comparison_does_not_wait_for_missing_ones(tmp_path):
@@ -161,6 +180,21 @@ def test_sooner_counts_frames_and_gives_the_benefit_of_the_doubt_to_those_that_n
     (finding,) = Sooner(RNN, pick("pearl"), 14.6).judge(found).findings
     assert finding.effect.value == pytest.approx(math.log2(40 / 11)) and finding.outcome == HOLDS
     assert outcome(Sooner(pick("pearl")[0], pick("amrl"), 14.6), found) == FAILS
+    assert "0 and 5 seeds never get there" in finding.note
+
+
+def test_who_never_arrives_neither_confirms_nor_refutes(tmp_path):
+    steps = lambda at: lambda rate, seed: np.where(np.arange(41) < at, 2.0, 16.0)  # noqa: E731
+    found = evidence(tmp_path, rnn=steps(29), pearl=steps(99), cnp=steps(30))
+    late = Series("t-ls", "pearl")
+    assert (
+        outcome(Sooner(RNN, (late,), 14.6), found) == UNKNOWN
+    )  # 40/32 is only the least that it may be
+    assert outcome(Sooner(late, (late,), 14.6), found) == UNKNOWN
+    some = lambda rate, seed: steps(1 if seed else 99)(rate, seed)  # noqa: E731
+    found = evidence(tmp_path / "some", amrl=some, cnp=steps(30))
+    slow = Series("t-ls", "cnp")
+    assert outcome(Sooner(OTHER, (slow,), 14.6), found) != HOLDS
 
 
 def test_claims_are_judged_on_fresh_seeds(tmp_path):
@@ -195,11 +229,19 @@ def test_trends_are_what_they_are(tmp_path, name):
 
 @pytest.mark.parametrize("power, expected", [(-1, HOLDS), (-0.5, FAILS), (-1.5, FAILS), (0, FAILS)])
 def test_the_exponent_of_t_is_measured(tmp_path, power, expected):
-    write_analysis(tmp_path, *MADE, {"pearl": lambda t: (t + 1.0) ** power}, 1, 12)
+    write_analysis(tmp_path, *MADE, {"pearl": lambda t: (t + 1.0) ** power}, 3, 12)
     found = Evidence.read(tmp_path / "none", analyses=tmp_path)
     (finding,) = LikeOneOverT(MADE, ("pearl",)).judge(found).findings
     assert finding.outcome == expected and finding.effect.value == pytest.approx(power)
-    assert finding.note == "12 samples"
+    assert finding.note == "3 seeds"
+
+
+def test_dimensions_of_one_agent_are_one_sample(tmp_path):
+    write_analysis(tmp_path, *MADE, {"pearl": lambda t: 1 / (t + 1)}, 1, 12)
+    found = Evidence.read(tmp_path / "none", analyses=tmp_path)
+    for kind in (Decays, LikeOneOverT):
+        (finding,) = kind(MADE, ("pearl",)).judge(found).findings
+        assert (finding.outcome, finding.note) == (UNKNOWN, "fewer than 3 seeds")
 
 
 def test_orders_are_judged_pair_by_pair(tmp_path):
@@ -226,6 +268,10 @@ def test_without_any_data_no_claim_has_a_verdict_and_all_say_why():
 def series_of(test):
     levels = [Series(test.env, m) for m in test.methods] if hasattr(test, "env") else []
     return [*levels, *([test.first, *test.others] if hasattr(test, "first") else [])]
+
+
+def test_the_usual_lengths_are_those_of_the_environments():
+    assert {n: (row.episodes, row.frames) for n, row in ENVS.items() if not row.small} == USUAL
 
 
 def test_claims_ask_for_what_the_figures_show_and_no_more():

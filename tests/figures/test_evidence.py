@@ -9,7 +9,7 @@ from splagger.figures import evidence
 from splagger.figures.evidence import Evidence, Series
 from splagger.figures.members import best_rate, members_of
 from splagger.recorded import RecordedRun, RunError
-from tests.figures.synthetic import EVALUATIONS, learning, write_analysis, write_run
+from tests.figures.synthetic import EVALUATIONS, apart, learning, write_analysis, write_run
 
 RATES = (3e-3, 1e-3, 3e-4)
 T_LS = Series("t-ls", "rnn")
@@ -74,7 +74,7 @@ def test_a_run_in_which_every_agent_diverged_counts_as_untrained_to_its_end(tmp_
     write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [0, 1, 2], 7))
     chosen = Evidence.read(tmp_path).paper(T_LS)
     assert chosen.curves.shape == (3, EVALUATIONS) and (chosen.curves[:, 7:] == 2.0).all()
-    assert chosen.frames.tolist() == [1000.0 * update for update in range(EVALUATIONS)]
+    assert chosen.frames.tolist() == [apart("t-ls") * update for update in range(EVALUATIONS)]
 
 
 def test_one_seed_is_reported_as_it_is(tmp_path):
@@ -142,11 +142,44 @@ def test_a_sweep_in_several_folders_is_one_sweep(tmp_path):
     assert chosen.rate == 1e-3 and len(chosen.curves) == 3
 
 
-def test_longer_and_shorter_runs_meet_at_the_frames_both_have(tmp_path):
+def cut(curve, evaluations):
+    return lambda rate, seed: curve(rate, seed)[:evaluations]
+
+
+def test_runs_of_about_one_length_meet_at_the_frames_both_have(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0, 1))
-    short = lambda rate, seed: learning(9)(rate, seed)[:20]  # noqa: E731
-    write_run(tmp_path, "t-ls", "rnn", short, seeds=(2,), name="short")
-    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, 20)
+    write_run(tmp_path, "t-ls", "rnn", cut(learning(9), 38), seeds=(2,), name="shorter")
+    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, 38)
+
+
+def test_a_trial_beside_a_whole_run_does_not_count(tmp_path):
+    write_run(
+        tmp_path, "t-ls", "rnn", cut(learning(9), 20), seeds=(2,), name="trial", started="2027"
+    )
+    assert Evidence.read(tmp_path).lacks(T_LS)
+    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (
+        1,
+        20,
+    )  # there is nothing else to draw
+    write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0, 1))
+    found = Evidence.read(tmp_path)
+    assert found.paper(T_LS).curves.shape == (2, EVALUATIONS) and not found.lacks(T_LS)
+
+
+def test_settings_at_which_every_agent_diverged_keep_their_length(tmp_path):
+    """KL weight 1 is lost early; the others go on."""
+    for weight, curve in (
+        (1.0, stopping(learning(16, start=2.0), [0, 1, 2], 7)),
+        (0.0, learning(9)),
+    ):
+        write_run(tmp_path, "t-ls", "pearl", curve, kl_weights=(weight,), name=f"{weight}")
+    folder = tmp_path / "t-ls" / "pearl"
+    lines = [(folder / name / "curves.csv").read_text().splitlines() for name in ("1.0", "0.0")]
+    (folder / "0.0" / "curves.csv").write_text("\n".join([*lines[0], *lines[1][1:]]))
+    found = members_of(RecordedRun(folder / "0.0"))
+    assert len(found) == 2
+    for members in found.values():
+        assert members.curves(1e-3).shape == (3, EVALUATIONS)
 
 
 def test_an_unfinished_run_counts_only_where_there_is_no_finished_one(tmp_path):
@@ -157,7 +190,9 @@ def test_an_unfinished_run_counts_only_where_there_is_no_finished_one(tmp_path):
     assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, EVALUATIONS)
 
 
-@pytest.mark.parametrize("change", [{"overrides": {"env.length": 20}}, {"clip": 0.2}])
+@pytest.mark.parametrize(
+    "change", [{"overrides": {"env.length": 20}}, {"clip": 0.2}, {"episodes": 2, "started": "2027"}]
+)
 def test_runs_with_other_settings_are_other_experiments(tmp_path, change):
     write_run(tmp_path, "t-ls", "rnn", learning(9), started="2026-02")
     write_run(tmp_path, "t-ls", "rnn", learning(16), seeds=(7,), name="other", **change)

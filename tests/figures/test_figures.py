@@ -177,7 +177,7 @@ def test_the_table_is_what_is_drawn(small):
     line = drawn[0][1][0]
     mine = [row for row in rows if row["method"] == "splagger"]
     assert np.allclose([float(row["mean"]) for row in mine], line.mean, rtol=1e-5)
-    assert [float(row["x"]) for row in mine[:2]] == [0, 0.001]
+    assert [float(row["x"]) for row in mine[:2]] == [0, 0.0375]
     assert all(float(row["low"]) <= float(row["mean"]) <= float(row["high"]) for row in mine)
     assert {(row["rate"], row["seeds"]) for row in mine} == {("0.001", "3")}
 
