@@ -107,7 +107,7 @@ def _figure(figure: Figure) -> str:
     if drawable(figure, evidence()):
         parts.append(f"![{figure.title}](images/figures/{figure.name}.svg)")
     parts.append(table(("panel", "lines", "recorded"), rows))
-    told = commands(figure.missing(Evidence([])), "results", "results/analysis")
+    told = commands(figure.missing(Evidence([])), Evidence([]), "results", "results/analysis")
     block = "\n".join(f"    {line}" for line in ["```", *told, "```"])
     return "\n\n".join([*parts, f'??? note "From nothing: {len(told)} commands"\n\n{block}'])
 

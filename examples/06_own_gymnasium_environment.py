@@ -53,5 +53,5 @@ if __name__ == "__main__":  # so that the command line, too, can import from her
         if done and guess < 5:
             obs, _ = theirs.reset(options=task)  # the agent sees the next episode begin
         seen = env.flatten(obs, done)
-        agent.observe(action, reward, seen, done=guess == 5)
+        agent.observe(action, reward, seen, task_done=guess == 5)
         print(f"guess {guess + 1} misses by {-reward:.2f}")

@@ -1,5 +1,6 @@
 """The agent: a memory, a latent and a policy, for one environment or a batch of them."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,6 +37,15 @@ class Network:
     width_factor: float = 1.0  # multiplies the width of the method's encoder
     decoder_hidden: tuple[int, ...] = (32, 32)
     decoder_predicts_state: bool = False
+
+    def __post_init__(self):
+        sizes = ("embedding", "output_size", "state_embedding", "latent_embedding")
+        for name in (*sizes, "hidden", "decoder_hidden"):
+            value = getattr(self, name)
+            if any(size < 1 for size in (value if isinstance(value, tuple) else (value,))):
+                raise ValueError(f"network.{name} must be positive, got {value}")
+        if not 0 < self.width_factor < math.inf:
+            raise ValueError(f"network.width_factor must be positive, got {self.width_factor}")
 
 
 class Interface(NamedTuple):

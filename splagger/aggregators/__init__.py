@@ -13,3 +13,4 @@ from splagger.aggregators.weighted import GaussianProduct as GaussianProduct
 from splagger.aggregators.weighted import Softmax as Softmax
 from splagger.aggregators.weighted import WeightedMean as WeightedMean
 from splagger.aggregators.weighted import WeightedSoftmax as WeightedSoftmax
+from splagger.aggregators.weighted import temperatures as temperatures

@@ -1,5 +1,7 @@
 """Aggregators in which some encodings count more than others."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
@@ -132,3 +134,20 @@ def _halves(aggregator, e):
             f"{type(aggregator).__name__} splits its input in two halves; {e.shape[0]} is odd"
         )
     return jnp.split(e, 2)
+
+
+def temperatures(aggregator: AbstractAggregator) -> list[float | jax.Array]:
+    """Every temperature in an aggregator and in those it is made of.
+
+    >>> from splagger.aggregators import Halves, Max
+    >>> temperatures(Halves(Max(), Softmax(0.3)))
+    [0.3]
+    """
+    found = []
+    for field in dataclasses.fields(aggregator):
+        value = getattr(aggregator, field.name)
+        if field.name == "temperature":
+            found.append(value)
+        elif isinstance(value, AbstractAggregator):
+            found += temperatures(value)
+    return found

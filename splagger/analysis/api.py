@@ -112,7 +112,5 @@ def _command(name: str, runs: list[RunLike], out: str | Path, options: Options) 
 
 
 def _place(run: RunLike) -> str:
-    """Where a run lies; of a loaded player, where `train` puts it."""
-    if not isinstance(run, Player) or run.run is None:
-        return str(run)
-    return f"runs/{run.run.row.name}/{run.run.method.name}/{run.run.digest}"
+    """Where a run lies."""
+    return str(run.path if isinstance(run, Player) else run)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 
 from splagger.agent import Agent, Interface, Normalizers, build
 from splagger.envs import MetaEnv
-from splagger.experiments.player import Player, load
+from splagger.experiments.player import Player, load, load_seeds
 from splagger.methods import Method
 from splagger.registry import EnvRow
 
@@ -48,13 +48,11 @@ def _build_all(method, interface, network, keys):
 
 
 def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
-    """The best agent of a run folder, or `every_seed` of its rate; or a player as it is."""
-    best = run if isinstance(run, Player) else load(run)
+    """The best agent of a run folder, or `every_seed` of its rate and other numbers; or a player as it is."""
+    players = _players(run, every_seed)
+    best = players[0]
     if best.run is None:
         raise ValueError("this player does not know its run; use one that `splagger.load` gave")
-    players = [best]
-    if every_seed and not isinstance(run, Player):
-        players = [load(run, best.point.rate, seed) for seed in best.run.seeds]
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
     return Subject(
         best.run.method.name,
@@ -65,6 +63,12 @@ def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
         jax.tree.map(stack, *(player.agent for player in players)),
         jax.tree.map(stack, *(player.normalizers for player in players)),
     )
+
+
+def _players(run: str | Path | Player, every_seed: bool) -> list[Player]:
+    if isinstance(run, Player):
+        return [run]
+    return load_seeds(run) if every_seed else [load(run)]
 
 
 def keys_of(seed: int) -> Key[Array, " 2"]:

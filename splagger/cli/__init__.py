@@ -3,6 +3,8 @@
 import contextlib
 import os
 import sys
+import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -43,6 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
 @contextlib.contextmanager
 def _clear_errors():
     """What the user can mend is told in one line; everything else is a bug and shows its traceback."""
+    from splagger.envs import EnvError
     from splagger.experiments.records import RunError
     from splagger.experiments.runner import Interrupted
 
@@ -51,6 +54,9 @@ def _clear_errors():
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, RunError, OSError) as error:
+        ours = isinstance(error, EnvError | RunError | OSError)
+        if not ours and not _raised_here(error):
+            raise
         print(f"splagger: {error}", file=sys.stderr)
         sys.exit(2)
     except Interrupted:
@@ -62,3 +68,9 @@ def _clear_errors():
             file=sys.stderr,
         )
         sys.exit(130)
+
+
+def _raised_here(error: Exception) -> bool:
+    """Whether this package raised it: then it is about what it was given, else it may be about anything."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return Path(frames[-1].filename).is_relative_to(Path(__file__).parents[1])

@@ -103,7 +103,7 @@ class Figure:
         for figure in select(self.name):
             paths = export.save(figure, evidence, self.out)
             print(f"{figure.name}: {' '.join(map(str, paths)) or 'nothing to draw'}")
-            for command in commands(figure.missing(evidence), self.runs, self.analyses):
+            for command in commands(figure.missing(evidence), evidence, self.runs, self.analyses):
                 print(f"  missing, made by: {command}")
 
 
@@ -131,7 +131,8 @@ class Report:
         if not evidence.runs and not self.analyses.is_dir():
             raise RunError(f"no run folder in {self.runs}; `splagger figure all` tells what to run")
         missing = {row.name: row.missing(evidence) for row in ROWS}
-        tell = {name: commands(m, self.runs, self.analyses) for name, m in missing.items()}
+        places = evidence, self.runs, self.analyses
+        tell = {name: commands(m, *places) for name, m in missing.items()}
         self.output.write_text(report(evidence, tell))
         verdicts = [(verdict.outcome, claim.sentence) for claim, verdict in judged(evidence)]
         decided = [row for row in verdicts if row[0] != UNKNOWN]

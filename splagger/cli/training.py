@@ -203,13 +203,21 @@ class Reproduce:
 
     def _analyze(self, figures, evidence) -> None:
         from splagger.analysis import analyze
+        from splagger.analysis.options import Options
         from splagger.experiments.reproduce import analyzed
         from splagger.recorded import RunError
 
         needs = dict.fromkeys(n for figure in figures for n in figure.missing(evidence).made)
         for need in needs:
+            series = analyzed(need)
+            folders = evidence.folders(series) if series else []
+            if series and not folders:
+                print(f"{need.name} of {need.when} is not analyzed: {series.method} is not trained")
+                continue
             try:
-                for folder in analyze(need.name, analyzed(need, self.out), self.analyses):
+                for folder in analyze(
+                    need.name, folders[-1:], self.analyses, Options(every_seed=bool(folders))
+                ):
                     print(folder / "values.csv")
             except RunError as error:  # published runs have no agents: that is no reason to stop
                 print(f"{need.name} of {need.when} is not analyzed: {error}")

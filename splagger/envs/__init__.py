@@ -1,5 +1,6 @@
 """Environments as pure functions: the task is an argument, the caller vmaps. And bridges to those of others."""
 
+from splagger.envs.checking import check_env as check_env
 from splagger.envs.gymnax import from_gymnax as from_gymnax
 from splagger.envs.live import EnvError as EnvError
 from splagger.envs.host import HostMetaEnv as HostMetaEnv

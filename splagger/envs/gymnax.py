@@ -40,10 +40,11 @@ class GymnaxEnv(eqx.Module):
 
     def step(self, key: Key[Array, ""], task: Any, state: Any, action: Array):
         obs, state, reward, done, _ = self.inner.step_env(key, state, self._scale(action), task)
-        limit = self._cut(state, task)
+        limit, done = self._cut(state, task), jnp.asarray(done, bool)
         reward = jnp.asarray(reward, jnp.float32).reshape(())
         # Older releases count the time limit as an end, newer ones leave it to the caller.
-        step = Step(self._flat(obs), reward, jnp.asarray(done, bool) & ~limit, limit)
+        ended = done if hasattr(self.inner, "is_truncated") else done & ~limit
+        step = Step(self._flat(obs), reward, ended, limit & ~ended)
         return jax.tree.map(_strong, state), step
 
     def describe(self) -> dict[str, Any]:

@@ -58,8 +58,11 @@ class Live:
         obs = self._observation(returned[0])
         reward = self._number("reward", returned[1])
         terminated = bool(self._number("terminated", returned[2]))
-        cut = self.steps >= self.layout.spec.horizon
-        truncated = bool(self._number("truncated", returned[3])) or (cut and not terminated)
+        cut = bool(self._number("truncated", returned[3]))
+        cut = cut or self.steps >= self.layout.spec.horizon
+        truncated = (
+            cut and not terminated
+        )  # whatever the clock says, a task that ended was not cut off
         done = terminated or truncated
         task_done = done and self.episode == self.episodes - 1
         seen = obs

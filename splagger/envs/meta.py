@@ -145,7 +145,8 @@ class MetaEnv(AbstractMetaEnv):
             jnp.where(done, self._flag(first_obs, ~task_done), next_obs),
             jnp.where(task_done, 0, state.episode + done),
         )
-        step = MetaStep(next_obs, out.reward, out.terminated, out.truncated, done, task_done)
+        cut = out.truncated & ~out.terminated  # whatever the clock says, what ended was not cut off
+        step = MetaStep(next_obs, out.reward, out.terminated, cut, done, task_done)
         return new, step
 
     def to_render(self) -> "MetaEnv":

@@ -26,7 +26,7 @@ class EnvSpec(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one step brought. `truncated`: cut off by a time limit, not ended by the task."""
+    """What one step brought. `truncated`: cut off by a time limit; where both are true, `terminated` counts."""
 
     obs: Float[Array, " obs"]
     reward: Float[Array, ""]

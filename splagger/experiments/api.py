@@ -17,6 +17,7 @@ from splagger.experiments.player import load as load
 from splagger.experiments.runner import execute
 from splagger.methods import Method
 from splagger.ppo.evaluate import episode_returns
+from splagger.ppo.train import FRESH_STREAM
 from splagger.recorded import RecordedRun
 from splagger.registry import PAPER_RATES
 
@@ -27,24 +28,30 @@ if TYPE_CHECKING:
 def train(
     env: Any,
     method: str | Method,
-    rates: Sequence[Number] = PAPER_RATES,
+    rates: Number | Sequence[Number] = PAPER_RATES,
     seeds: int | Sequence[int] = 3,
     frames: Number | None = None,
     out: str | Path = "runs",
     settings: Mapping[str, Any] | None = None,
     force: bool = False,
     show: bool = True,
-    **grids: Sequence[Number],
+    save_every: Number = 120.0,
+    episodes: int | None = None,
+    entropy_weights: Number | Sequence[Number] = (),
+    kl_weights: Number | Sequence[Number] = (),
+    temperatures: Number | Sequence[Number] = (),
 ) -> "pandas.DataFrame":
     """Trains all rates × seeds in one program and returns the curves, one line an evaluation and run.
 
     `env` is a name, a row, or an environment: of our protocol, or from `splagger.envs.from_gymnasium`
     or `from_gymnax`. A finished run is not trained again, an interrupted one goes on. `settings` are overrides such as
-    {"ppo.entropy": 0}; `grids` sweep further numbers: entropy_weights, kl_weights, temperatures. The
-    folder is in the frame's `attrs["folder"]`: pass it to `load`.
+    {"ppo.entropy": 0}; entropy_weights, kl_weights and temperatures are swept like rates. `episodes` are those of a
+    task, `save_every` the seconds between checkpoints. The folder is in the frame's `attrs["folder"]`: pass it to
+    `load`.
     """
-    run = Run.create(env, method, rates, seeds, frames, settings, **grids)
-    folder, _ = execute(run, out, force, show=show)
+    grids = entropy_weights, kl_weights, temperatures
+    run = Run.create(env, method, rates, seeds, frames, settings, *grids, episodes)
+    folder, _ = execute(run, out, force, save_every, show)
     return curves(folder.path)
 
 
@@ -74,7 +81,7 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
     one = jax.jit(
         lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key)
     )
-    keys = jr.split(jr.key(seed), -(-tasks // batch))
+    keys = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM), -(-tasks // batch))
     with plain_failures():
         returns = np.concatenate([np.asarray(one(key)) for key in keys])[:tasks]
     return [_score(column) for column in returns.T], _score(returns.sum(axis=1))
@@ -92,7 +99,8 @@ def watch(player: Player, path: str | Path, seed: int = 0, fps: int = 15) -> flo
 
     env, total = player.env.to_render(), 0.0
     step = jax.jit(env.step)
-    key, state = jr.key(seed), jax.jit(env.reset)(jr.key(seed))
+    key, reset_key = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM))
+    state = jax.jit(env.reset)(reset_key)
     player.reset()
     frames, done = [env.render(state)], False
     while not done:

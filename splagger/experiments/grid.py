@@ -5,15 +5,20 @@ import hashlib
 import itertools
 import json
 import math
+import numbers
 import shlex
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from splagger.agent import Network
+from splagger.aggregators import temperatures as temperatures_of
+from splagger.envs import MetaEnv, check_env
 from splagger.methods import METHODS, Method
+from splagger.policy import Deterministic
 from splagger.ppo.types import Config, PPOConfig
 from splagger.registry import PAPER_RATES, EnvRow
 from splagger.resolve import resolve
@@ -61,26 +66,26 @@ class Run:
         cls,
         env: Any,
         method: str | Method,
-        rates: Sequence[Number] = PAPER_RATES,
+        rates: Number | Sequence[Number] = PAPER_RATES,
         seeds: int | Sequence[int] = USUAL_SEEDS,
         frames: Number | None = None,
         overrides: Mapping[str, Any] | None = None,
-        entropy_weights: Sequence[Number] = (),
-        kl_weights: Sequence[Number] = (),
-        temperatures: Sequence[Number] = (),
+        entropy_weights: Number | Sequence[Number] = (),
+        kl_weights: Number | Sequence[Number] = (),
+        temperatures: Number | Sequence[Number] = (),
         episodes: int | None = None,
     ) -> "Run":
         """Names are looked up, defaults come from the environment's row and the method.
 
-        `env` is whatever `resolve` knows. `episodes` are those of a task. `overrides` maps "ppo.…", "env.…" and "network.…" to other values; every empty grid means the
-        row's own number.
+        `env` is whatever `resolve` knows. `episodes` are those of a task. `overrides` maps "ppo.…", "env.…" and
+        "network.…" to other values; every empty grid means the row's own number. `seeds` are named, or so many.
         """
         row = resolve(env)
         row = row if episodes is None else replace(row, episodes=episodes)
         chosen = lookup(METHODS, method, "method") if isinstance(method, str) else method
         overrides = _settings(row) | dict(overrides or {})
         row = _override(row, overrides)
-        seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
+        listed: Any = range(int(seeds)) if isinstance(seeds, numbers.Integral) else seeds
         frames = row.frames if frames is None else frames
         if not math.isfinite(frames):
             raise ValueError(f"frames must be a finite number, got {frames}")
@@ -88,11 +93,11 @@ class Run:
             row,
             chosen,
             int(frames),
-            tuple(float(rate) for rate in rates),
-            seeds,
-            tuple(float(w) for w in entropy_weights) or (row.ppo.entropy,),
-            tuple(float(w) for w in kl_weights) or (row.ppo.kl_weight,),
-            tuple(float(t) for t in temperatures) or (_own_temperature(chosen),),
+            _floats(rates),
+            tuple(int(seed) for seed in listed),
+            _floats(entropy_weights) or (row.ppo.entropy,),
+            _floats(kl_weights) or (row.ppo.kl_weight,),
+            _floats(temperatures) or (_own_temperature(chosen),),
             tuple(sorted(overrides.items())),
         )
         run._check()
@@ -112,11 +117,23 @@ class Run:
                 raise ValueError(f"seeds must be whole numbers from 0 to 2³² - 1, got {seed}")
         if len(set(self.points)) < len(self.points):
             raise ValueError("a rate, seed or other number is listed twice")
+        self._check_use()
         self._check_environment()
+
+    def _check_use(self) -> None:
+        """A sweep of what a method does not have would train the same agents again and again."""
+        unused = {
+            "temperatures": not temperatures_of(self.method.aggregator),
+            "kl_weights": isinstance(self.method.latent, Deterministic),
+        }
+        for name, without in unused.items():
+            if without and getattr(self, name) != self._usual_grid()[name]:
+                raise ValueError(f"method {self.method.name!r} has no use for {name}")
 
     def _check_environment(self) -> None:
         """What cannot be made, named or compiled is told before anything is written."""
-        if self.row.meta.horizon < 1:
+        meta = self.row.meta
+        if meta.horizon < 1:
             raise ValueError(f"{self.row.name}: its horizon must be at least 1 step")
         try:
             hash(self.config)
@@ -126,6 +143,8 @@ class Run:
                 f"{self.row.name}: settings of an environment and a method must be plain: numbers, texts and "
                 f"tuples ({error})"
             ) from None
+        if isinstance(meta, MetaEnv):
+            check_env(meta.env)
 
     @property
     def points(self) -> list[Point]:
@@ -185,6 +204,10 @@ class Run:
         text = json.dumps(self.describe(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
+    def folder(self, out: str | Path) -> Path:
+        """Where it is trained, below `out`."""
+        return Path(out) / self.row.folder / self.method.name / self.digest
+
     def describe(self) -> dict[str, Any]:
         """All that determines the result, as plain data. Frames count only where a schedule or a buffer
         depends on them; elsewhere a longer run begins like a shorter one."""
@@ -241,7 +264,13 @@ def _settings(row: EnvRow) -> dict[str, Any]:
 
 
 def _own_temperature(method: Method) -> float:
-    return float(getattr(method.aggregator, "temperature", 0.0))
+    found = temperatures_of(method.aggregator)
+    return float(found[0]) if found else 0.0
+
+
+def _floats(given: Number | Sequence[Number]) -> tuple[float, ...]:
+    """Of one number, or of several."""
+    return tuple(map(float, [given] if isinstance(given, numbers.Real) else given))
 
 
 def _plain(value: Any) -> Any:
@@ -264,25 +293,64 @@ def _replace(owner: PPOConfig | Network | Any, changes: dict[str, Any]):
 
 
 def _convert(path: str, value: Any, kind: Any) -> Any:
-    """A text as the field's type: numbers, yes/no, and comma-separated lists."""
-    if not isinstance(value, str):
-        return tuple(value) if isinstance(value, list) else value
+    """A value, or what a text says, as the field's type: numbers, yes/no, lists (in a text, with commas)."""
     origin, options = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        if value.lower() == "none" and type(None) in options:
+        empty = value is None or (isinstance(value, str) and value.lower() == "none")
+        if empty and type(None) in options:
             return None
         kind = next(option for option in options if option is not type(None))
         return _convert(path, value, kind)
+    if origin is tuple:
+        return tuple(_convert(path, item, options[0]) for item in _items(path, value))
+    if hasattr(kind, "_fields"):  # a named tuple
+        hints, items = typing.get_type_hints(kind), _items(path, value)
+        if len(items) != len(kind._fields):
+            raise ValueError(
+                f"{path} takes {len(kind._fields)} values, got {len(items)}: {value!r}"
+            )
+        kinds = [hints[field] for field in kind._fields]
+        return kind(*(_convert(path, i, k) for i, k in zip(items, kinds, strict=True)))
+    if kind not in PLAIN and not isinstance(value, str):
+        return tuple(value) if isinstance(value, list) else value
     try:
-        if kind is bool:
-            return {"true": True, "false": False}[value.lower()]
-        if origin is tuple:
-            inner = options[0]
-            return tuple(_convert(path, item, inner) for item in value.split(",") if item)
-        if kind is int and float(value) == int(float(value)):
-            return int(float(value))
-        if kind in (float, str):
-            return kind(value)
-    except (KeyError, ValueError, OverflowError):
-        pass
-    raise ValueError(f"{path} takes a {getattr(kind, '__name__', kind)}, got {value!r}")
+        return PLAIN[kind](value)
+    except (KeyError, ValueError, TypeError, OverflowError):
+        name = getattr(kind, "__name__", kind)
+        raise ValueError(f"{path} takes a {name}, got {value!r}") from None
+
+
+def _items(path: str, value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return [item for item in value.split(",") if item]
+    if not isinstance(value, Sequence):
+        raise ValueError(f"{path} takes several values, got {value!r}")
+    return list(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError
+    return float(value)
+
+
+def _int(value: Any) -> int:
+    number = _float(value)
+    if number != int(number):
+        raise ValueError
+    return int(value) if isinstance(value, numbers.Integral) else int(number)
+
+
+def _bool(value: Any) -> bool:
+    return {True: True, False: False, "true": True, "false": False}[
+        value.lower() if isinstance(value, str) else value
+    ]
+
+
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+PLAIN: dict[Any, Any] = {bool: _bool, int: _int, float: _float, str: _str}

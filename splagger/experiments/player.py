@@ -1,5 +1,6 @@
 """A trained agent for anybody's loop: numpy in, numpy out, and it remembers by itself."""
 
+import functools as ft
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import numpy as np
 
 from splagger.agent import Agent, Normalizers
 from splagger.envs import AbstractMetaEnv
-from splagger.experiments.grid import Point, Run
+from splagger.experiments.grid import Number, Point, Run
 from splagger.experiments.program import compile_grid
 from splagger.experiments.records import RunError, RunFolder
+from splagger.ppo.train import TrainState
 from splagger.sequence import Transition
+from splagger.tables import lookup
 
 
 class Player:
@@ -31,9 +34,10 @@ class Player:
         point: Point,
         seed: int = 0,
         run: Run | None = None,
+        path: Path | None = None,
     ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
-        self.run = run  # that it was trained in
+        self.run, self.path = run, path  # that it was trained in, and where that lies
         self._key = jr.key(seed)
         self._act, self._observe = jax.jit(_act, static_argnums=4), jax.jit(Agent.observe)
         self.reset()
@@ -51,8 +55,12 @@ class Player:
         )
         return int(action) if action.ndim == 0 else action
 
-    def observe(self, action: Any, reward: Any, next_obs: Any, done: bool = False) -> None:
-        """Remembers what the last `act` led to; `done` ends the task, and with it the memory."""
+    def observe(self, action: Any, reward: Any, next_obs: Any, task_done: bool = False) -> None:
+        """Remembers what the last `act` led to; `task_done` ends the task, and with it the memory.
+
+        The end of an episode is not the end of a task: with several episodes a task, it is the done flag in
+        `next_obs`, and the agent goes on remembering.
+        """
         if self._obs is None:
             raise RuntimeError("observe() tells what came of an action: call act() first")
         example = self.env.space.zero()
@@ -62,7 +70,7 @@ class Player:
             jnp.float32(reward),
             jnp.asarray(self._checked("next_obs", next_obs)),
         )
-        self.memory = self._observe(self.agent, self.memory, step, bool(done))
+        self.memory = self._observe(self.agent, self.memory, step, bool(task_done))
 
     def _checked(self, name: str, obs: Any) -> np.ndarray:
         obs = np.asarray(obs, np.float32)
@@ -87,19 +95,68 @@ def load(
     seed: int | None = None,
     env: Any = None,
     method: Any = None,
+    **settings: Number,
 ) -> Player:
     """The trained agent of a run folder: of the given rate and seed, or the best at the end of training.
 
-    `env` and `method` are those it was trained with, where they are in no table and no module.
+    Of a sweep of other numbers, `settings` may name them: entropy_weight, kl_weight, temperature. `env` and
+    `method` are those it was trained with, where they are in no table and no module.
     """
-    folder = RunFolder(path)
-    run = run_of(folder, env, method)
-    index = _choose(folder, run, rate, seed)
-    restored = folder.restore(compile_grid(run.config, run.points).example)
-    if restored is None:
-        raise RunError(f"{folder.path} has no checkpoint yet")
-    state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), restored[1])
-    return Player(state.agent, state.normalizers, run.row.meta, run.points[index], run=run)
+    trained = _Trained(path, env, method)
+    return trained.player(trained.best({"rate": rate, "seed": seed} | settings))
+
+
+def load_seeds(path: str | Path) -> list[Player]:
+    """The best agent, and those that differ from it by their seed alone."""
+    trained = _Trained(path)
+    best = trained.run.points[trained.best({})]
+    alike = [best._replace(seed=seed) for seed in trained.run.seeds]
+    return [trained.player(trained.run.points.index(point)) for point in alike]
+
+
+class _Trained:
+    """All agents of a run folder, and how they ended."""
+
+    def __init__(self, path: str | Path, env: Any = None, method: Any = None):
+        self.folder = RunFolder(path)
+        self.run = run_of(self.folder, env, method)
+
+    @ft.cached_property
+    def _states(self) -> TrainState:
+        restored = self.folder.restore(compile_grid(self.run.config, self.run.points).example)
+        if restored is None:
+            raise RunError(
+                f"{self.folder.path} has no checkpoint, so there is no agent to load (published results come "
+                f"without); train it by: {self.run.command()}"
+            )
+        return restored[1]
+
+    def player(self, index: int) -> Player:
+        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._states)
+        point = self.run.points[index]
+        about = {"run": self.run, "path": self.folder.path}
+        return Player(state.agent, state.normalizers, self.run.row.meta, point, **about)
+
+    def best(self, wanted: dict[str, Number | None]) -> int:
+        """Which of those that have all that is `wanted` returns most at the end of training."""
+        wanted = {name: value for name, value in wanted.items() if value is not None}
+        for name in wanted:
+            lookup(dict.fromkeys(Point._fields), name, "setting of an agent")
+        fits = lambda point: all(getattr(point, k) == v for k, v in wanted.items())  # noqa: E731
+        candidates = [i for i, point in enumerate(self.run.points) if fits(point)]
+        if not candidates:
+            given = ", ".join(f"{name} {value}" for name, value in wanted.items())
+            swept = {name: {getattr(point, name) for point in self.run.points} for name in wanted}
+            there = "; ".join(f"{name}: {sorted(values)}" for name, values in swept.items())
+            raise RunError(f"{self.folder.path} has no agent with {given}; it has {there}")
+        rows = self.folder.read_curves()
+        end = max((row["update"] for row in rows), default=0)  # runs that stopped did not get there
+        finals = {
+            Point(*(row[f] for f in Point._fields)): row["return"]
+            for row in rows
+            if row["update"] == end
+        }
+        return max(candidates, key=lambda i: finals.get(self.run.points[i], -np.inf))
 
 
 def run_of(folder: RunFolder, env: Any = None, method: Any = None) -> Run:
@@ -119,21 +176,3 @@ def run_of(folder: RunFolder, env: Any = None, method: Any = None) -> Run:
             "than those installed; use the version that its run.json names"
         )
     return run
-
-
-def _choose(folder: RunFolder, run: Run, rate: float | None, seed: int | None) -> int:
-    fits = lambda p: rate in (None, p.rate) and seed in (None, p.seed)  # noqa: E731
-    candidates = [i for i, p in enumerate(run.points) if fits(p)]
-    if not candidates:
-        raise RunError(
-            f"{folder.path} has no run with rate {rate} and seed {seed}; "
-            f"its rates are {list(run.rates)}, its seeds {list(run.seeds)}"
-        )
-    rows = folder.read_curves()
-    end = max((row["update"] for row in rows), default=0)  # runs that stopped did not get there
-    finals = {
-        Point(*(row[f] for f in Point._fields)): row["return"]
-        for row in rows
-        if row["update"] == end
-    }
-    return max(candidates, key=lambda i: finals.get(run.points[i], -np.inf))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from splagger.experiments.grid import Run
 from splagger.figures.evidence import FRESH, Evidence, Series
-from splagger.figures.panels import CurvePanel, Figure, Made, Missing
+from splagger.figures.panels import START, CurvePanel, Figure, Made, Missing
 
 FIRST_FRESH_SEED = 100  # no sweep has it
 
@@ -62,10 +62,28 @@ def _grouped(series: Sequence[Series]) -> list[list[Series]]:
     return list(groups.values())
 
 
-def commands(missing: Missing, out: str | Path, analyses: str | Path) -> list[str]:
+def commands(
+    missing: Missing, evidence: Evidence, out: str | Path, analyses: str | Path
+) -> list[str]:
     """One command a run or analysis; sweeps of one method on one environment are one run."""
-    trained = [_training(series, out) for series in _grouped(missing.series)]
-    return trained + [_analysis(made, out, analyses) for made in dict.fromkeys(missing.made)]
+    groups = _grouped(missing.series)
+    planned = {(group[0].env, group[0].method): group for group in groups}
+    told = [_training(group, out) for group in groups]
+    for need in dict.fromkeys(missing.made):
+        words = ["splagger", "analyse", need.name, "--out", str(analyses)]
+        series = analyzed(need)
+        if series is not None:
+            folders = evidence.folders(series)
+            run = _run(planned.get(series[:2], [series]))
+            folder = folders[-1] if folders else run.folder(out)
+            words += ["--run", str(folder), "--every-seed"]
+        told.append(shlex.join(words))
+    return told
+
+
+def analyzed(need: Made) -> Series | None:
+    """Whose agents an analysis is of: of fresh ones, or of PEARL's that were trained."""
+    return None if need.when == START else Series(need.when, "pearl")
 
 
 def _training(series: list[Series], out: str | Path) -> str:
@@ -87,17 +105,3 @@ def _run(series: list[Series]) -> Run:
     temperatures = swept(s.temperature for s in series)
     env, method = series[0].env, series[0].method
     return Run.create(env, method, kl_weights=weights, temperatures=temperatures)
-
-
-def _analysis(need: Made, out: str | Path, analyses: str | Path) -> str:
-    """Of fresh agents, or of PEARL's trained on the environment."""
-    words = ["splagger", "analyse", need.name, "--out", str(analyses)]
-    return shlex.join(words + [word for run in analyzed(need, out) for word in ("--run", str(run))])
-
-
-def analyzed(need: Made, out: str | Path) -> list[Path]:
-    """The run folders whose agents an analysis is of; none if it is of fresh ones."""
-    if need.when == "initialization":
-        return []
-    run = Run.create(need.when, "pearl")
-    return [Path(out) / run.row.name / run.method.name / run.digest]

@@ -182,7 +182,7 @@ def execute(
     show: bool | Literal["lines"] = True,
 ) -> tuple[RunFolder, bool]:
     """(folder, whether anything had to be done). A finished run is left alone, an unfinished one goes on."""
-    folder = RunFolder(Path(out) / run.row.folder / run.method.name / run.digest)
+    folder = RunFolder(run.folder(out))
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

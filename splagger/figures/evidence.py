@@ -106,6 +106,10 @@ class Evidence:
         members, usual = self.members(series), USUAL.get(series.env)
         return members is None or bool(usual and members.frames[-1] < COVERED * usual.frames)
 
+    def folders(self, series: Series) -> list[Path]:
+        """Where the runs that count for `series` lie, oldest first."""
+        return [run.path for run, _ in self._parts(series)]
+
     def counts(self, run: Recorded) -> bool:
         """Whether the run is part of any series; another's place may have been taken by newer ones."""
         asked = [Series(*run.name, s.kl_weight, s.temperature) for s in run.members]

@@ -70,7 +70,7 @@ def members_of(run: RecordedRun) -> dict[Settings, Members]:
         return {}
     except (ValueError, EOFError, OSError) as error:
         raise RunError(f"{run.curves} is damaged ({error}); train that run again") from None
-    reached = np.sort(table["frames"].unique())
+    reached = np.unique(table["frames"].to_numpy(float))
     frames = np.append(reached, _never_reached(run, reached))
     found = {}
     for settings, part in table.groupby(list(Settings._fields), sort=False):
@@ -95,8 +95,16 @@ def _never_reached(run: RecordedRun, frames: np.ndarray) -> np.ndarray:
 def own_settings(record: dict[str, Any]) -> Settings:
     """The settings a run has where nothing else is asked for: its environment's and its method's."""
     ppo, method = record["run"]["ppo"], record["run"]["method"]
-    temperature = (method.get("aggregator") or {}).get("temperature", 0.0)
-    return Settings(float(ppo["entropy"]), float(ppo["kl_weight"]), float(temperature))
+    temperature = _temperature(method.get("aggregator"))
+    return Settings(float(ppo["entropy"]), float(ppo["kl_weight"]), temperature)
+
+
+def _temperature(aggregator: Any) -> float:
+    """Of an aggregator or of the first of those it is made of that has one; 0 without."""
+    if not isinstance(aggregator, dict):
+        return 0.0
+    inner = [_temperature(part) for part in aggregator.values()]
+    return float(aggregator.get("temperature") or next(filter(None, inner), 0.0))
 
 
 def pool(parts: Sequence[Members]) -> Members:

@@ -28,8 +28,11 @@ class Line(NamedTuple):
     named: bool = True
 
 
+START = "initialization"
+
+
 class Made(NamedTuple):
-    """An analysis that a panel needs: its name and the moment, `initialization` or an environment."""
+    """An analysis that a panel needs: its name and the moment, `START` or the environment of the training."""
 
     name: str
     when: str
@@ -102,7 +105,11 @@ class AnalysisPanel:
         return found
 
     def missing(self, evidence: Evidence) -> Missing:
-        return Missing() if self.lines(evidence) else Missing(made=(self.made,))
+        if self.lines(evidence):
+            return Missing()
+        trained = () if self.made.when == START else self.methods
+        asked = [Series(self.made.when, method) for method in trained]
+        return Missing(tuple(s for s in asked if evidence.lacks(s)), (self.made,))
 
 
 DIMENSION = Style("one dimension", "#999999")

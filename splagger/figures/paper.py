@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from splagger.figures.evidence import Series
 from splagger.figures.panels import (
+    START,
     AnalysisPanel,
     CurvePanel,
     DimensionsPanel,
@@ -21,7 +22,6 @@ OPERATORS += ("splagger-softmax", "splagger-wsoftmax")
 ANALYZED = ("splagger", "rnn", "amrl", "splagger-nornn")
 PREVIEWED = ("splagger", "rnn", "splagger-nornn", "amrl-nornn")
 MAX = {"splagger-nornn": "Max", "amrl-nornn": "Max-ST"}
-START = "initialization"
 
 # from strong to none, dark to light: matplotlib's cividis, which every reader sees in order
 KL_WEIGHTS = {

@@ -20,6 +20,7 @@ import optax
 from jaxtyping import Array, Float, Int, Key, Shaped
 
 from splagger.agent import Agent, Normalizers, build, resets_of
+from splagger.aggregators import temperatures
 from splagger.ppo import losses
 from splagger.ppo.buffer import Buffer, insert
 from splagger.ppo.evaluate import episode_returns
@@ -32,7 +33,7 @@ from splagger.sequence import Transition
 Metrics = dict[str, Float[Array, "..."]]
 
 # Streams of randomness that no update uses: updates count up from 0.
-INIT_STREAM, EVAL_STREAM, NOISE_STREAM = 2**31 - 1, 2**31 - 2, 2**31 - 3
+INIT_STREAM, EVAL_STREAM, NOISE_STREAM, FRESH_STREAM = (2**31 - n for n in (1, 2, 3, 4))
 
 
 class Optimizers(NamedTuple):
@@ -317,10 +318,9 @@ def _flat(x: Shaped[Array, "T N ..."]) -> Shaped[Array, "B ..."]:
 
 def _set_temperature(agent: Agent, temperature) -> Agent:
     """The initial temperature is a tunable; most aggregators have none."""
-    where = lambda agent: agent.memory.aggregation.aggregator.temperature  # noqa: E731
-    if not hasattr(agent.memory.aggregation.aggregator, "temperature"):
-        return agent
-    return eqx.tree_at(where, agent, jnp.asarray(temperature, jnp.float32))
+    where = lambda agent: temperatures(agent.memory.aggregation.aggregator)  # noqa: E731
+    initial = [jnp.asarray(temperature, jnp.float32)] * len(where(agent))
+    return eqx.tree_at(where, agent, initial) if initial else agent
 
 
 def _empty_buffer(config: Config) -> Buffer:

@@ -58,6 +58,11 @@ class PPOConfig:
                 raise ValueError(f"ppo.{field.name} must be at least 1, got {value}")
             if field.type in ("float", float) and (not np.isfinite(value) or value < 0):
                 raise ValueError(f"ppo.{field.name} must be a finite number ≥ 0, got {value}")
+        for name in ("discount", "gae_decay"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"ppo.{name} must lie in 0 … 1, got {getattr(self, name)}")
+        if self.decoded is not None and self.decoded < 1:
+            raise ValueError(f"ppo.decoded must be at least 1, or none, got {self.decoded}")
         if self.batch % self.minibatches:
             raise ValueError(
                 f"ppo.minibatches={self.minibatches} does not divide the {self.batch} steps of a rollout "

@@ -334,3 +334,10 @@ def test_pictures_are_of_the_state():
         EnvError, match=r"Stuck: render\(\) gave no RGB picture; make_env must take"
     ):
         stuck.render(jax.jit(stuck.reset)(jr.key(0)))
+
+
+def test_a_task_that_ends_at_its_time_limit_was_not_cut_off():
+    env = walk("BothAtOnce")
+    _, outs = live(env, begin(env))
+    terminated, truncated = (np.stack([out[i] for out in outs]) for i in (4, 5))
+    assert terminated.any() and not truncated.any()

@@ -171,3 +171,19 @@ def test_the_luck_of_a_step_is_of_three_kinds():
     for key in (luck.step_key, luck.episode_key, keys):
         assert (jax.vmap(TORUS.sample_task)(key) != luck.task).any(axis=1).all()
     assert (jr.key_data(luck.step_key) != jr.key_data(luck.episode_key)).any(axis=1).all()
+
+
+def test_a_task_that_ends_at_its_time_limit_was_not_cut_off():
+    """The advantage of a step that a limit cut off is masked: that of the last step must not be."""
+
+    class Both(TMaze):
+        def step(self, key, task, state, action):
+            state, out = super().step(key, task, state, action)
+            return state, out._replace(truncated=out.terminated | out.truncated)
+
+    env, ends = MetaEnv(Both(length=3), episodes=1), []
+    state = env.reset(jr.key(0))
+    for t in range(30):
+        state, out = jax.jit(env.step)(jr.key(t), state, jnp.int32(t % 4))
+        ends.append((bool(out.terminated), bool(out.truncated)))
+    assert (True, False) in ends and (True, True) not in ends

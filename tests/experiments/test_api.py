@@ -73,8 +73,22 @@ def test_different_members_are_different_agents(trained):
 
 @pytest.mark.parametrize("choice", [{"rate": 0.5}, {"seed": 7}], ids=str)
 def test_a_rate_or_seed_that_was_not_trained_is_refused_with_those_that_were(trained, choice):
-    with pytest.raises(RunError, match=r"rates are \[0\.001, 0\.0003\], its seeds \[0, 1\]"):
+    ((name, value),) = choice.items()
+    there = {"rate": r"\[0\.0003, 0\.001\]", "seed": r"\[0, 1\]"}[name]
+    with pytest.raises(RunError, match=f"no agent with {name} {value}; it has {name}: {there}"):
         splagger.load(trained, **choice)
+
+
+def test_an_agent_is_loaded_by_any_of_its_numbers(trained):
+    player = splagger.load(trained, 3e-4, 1, entropy_weight=0.1)
+    assert player.point[:2] == (3e-4, 0.1) and player.point.seed == 1
+    assert player.path == trained
+    with pytest.raises(RunError, match=r"no agent with kl_weight 7; it has kl_weight: \["):
+        splagger.load(trained, kl_weight=7)
+    with pytest.raises(
+        ValueError, match="no setting of an agent 'kl'; there are entropy_weight, kl_weight"
+    ):
+        splagger.load(trained, kl=7)
 
 
 def test_a_folder_without_a_run_cannot_be_loaded(tmp_path):
@@ -93,7 +107,7 @@ def test_a_player_remembers_exactly_what_the_agent_does(fresh):
 
 
 def test_the_end_of_a_task_and_a_reset_empty_the_memory(fresh):
-    for end in (lambda step: fresh.observe(*step, done=True), lambda _: fresh.reset()):
+    for end in (lambda step: fresh.observe(*step, task_done=True), lambda _: fresh.reset()):
         obs, action, reward, next_obs = experience(fresh.env)[0]
         fresh.act(obs)
         fresh.observe(action, reward, next_obs)

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from splagger.aggregators import Softmax, StraightThrough
 from splagger.experiments.grid import Run
+from splagger.methods import Method
+from splagger.policy import Gaussian
+from splagger.sequence import EmbeddingSizes
 from tests.experiments.tiny import BATCH, SETTINGS, UPDATES, tiny
+
+SWEPT = Method("swept", aggregator=StraightThrough(Softmax(0.3)), latent=Gaussian())
 
 
 def changed(**settings) -> Run:
@@ -18,7 +24,7 @@ def changed(**settings) -> Run:
 
 def test_points_are_the_product_of_all_axes():
     axes = {"rates": (1e-3, 1e-4), "entropy_weights": (0.0, 0.1), "kl_weights": (0.5,)}
-    run = tiny(**axes, temperatures=(0.1, 0.2, 0.3), seeds=(5, 7))
+    run = tiny(**axes, method=SWEPT, temperatures=(0.1, 0.2, 0.3), seeds=(5, 7))
     expected = product((1e-3, 1e-4), (0.0, 0.1), (0.5,), (0.1, 0.2, 0.3), (5, 7))
     assert [tuple(point) for point in run.points] == list(expected)
 
@@ -47,8 +53,6 @@ CHANGES = [
     {"seeds": 3},
     {"seeds": (1, 2)},
     {"entropy_weights": (0.2,)},
-    {"kl_weights": (0.2,)},
-    {"temperatures": (0.2,)},
     *({"overrides": SETTINGS | {name: value}} for name, value in [
         ("env.length", 6), ("env.signals", "2"), ("env.noise_up", 0.6), ("env.reward_right", 5.0),
         ("ppo.clip", 0.2), ("ppo.epochs", 3), ("ppo.anneal", True), ("ppo.eval_tasks", 5),
@@ -60,6 +64,15 @@ CHANGES = [
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_digest_changes_with_any_setting(change):
     assert tiny(**change).digest != tiny().digest
+
+
+@pytest.mark.parametrize("change", [{"kl_weights": 0.2}, {"temperatures": 0.2}], ids=str)
+def test_digest_changes_with_what_a_method_has(change):
+    assert tiny(method=SWEPT, **change).digest != tiny(method=SWEPT).digest
+
+
+def test_a_temperature_inside_another_aggregator_is_the_methods():
+    assert tiny(method=SWEPT).temperatures == (0.3,)
 
 
 @pytest.mark.parametrize("text, value", [("16,8", (16, 8)), ("1e1,8", (10, 8))])
@@ -123,7 +136,18 @@ MISTAKES = [
     ("ppo.clip", "nan", r"ppo\.clip must be a finite number ≥ 0, got nan"),
     ("ppo.anneal", "yes", r"ppo\.anneal takes a bool, got 'yes'"),
     ("ppo.decoded", "all", r"ppo\.decoded takes a int.*, got 'all'"),
-    ("network.hidden", "16,x", r"network\.hidden takes .*, got '16,x'"),
+    ("network.hidden", "16,x", r"network\.hidden takes a int, got 'x'"),
+    ("network.embedding", "4,4", r"network\.embedding takes 3 values, got 2"),
+    ("network.embedding", "4,4,0", r"network\.embedding must be positive"),
+    ("network.width_factor", "-1", r"network\.width_factor must be positive, got -1"),
+    ("ppo.discount", "1.5", r"ppo\.discount must lie in 0 … 1, got 1\.5"),
+    ("ppo.decoded", "-5", r"ppo\.decoded must be at least 1, or none, got -5"),
+    ("ppo.steps", 64.5, r"ppo\.steps takes a int, got 64\.5"),
+    ("ppo.envs", True, r"ppo\.envs takes a int, got True"),
+    ("ppo.clip", None, r"ppo\.clip takes a float, got None"),
+    ("ppo.update_noise", 3, r"ppo\.update_noise takes a str, got 3"),
+    ("network.hidden", 32, r"network\.hidden takes several values, got 32"),
+    ("env.length", 20.5, r"env\.length takes a int, got 20\.5"),
     ("env.length", "1", "length must be at least 2, got 1"),
     ("ppo.minibatches", "7", r"ppo\.minibatches=7 does not divide the 80 steps"),
     ("ppo.cilp", "1", r"no ppo setting 'cilp'; did you mean clip\?"),
@@ -151,6 +175,8 @@ REFUSED = [
     ({"rates": (math.nan,)}, "rates must be finite numbers ≥ 0, got nan"),
     ({"rates": (-1e-3,)}, r"rates must be finite numbers ≥ 0, got -0\.001"),
     ({"kl_weights": (math.inf,)}, "kl_weights must be finite numbers ≥ 0, got inf"),
+    ({"kl_weights": (0.2, 0.3)}, "method 'splagger' has no use for kl_weights"),
+    ({"temperatures": (0.2,)}, "method 'splagger' has no use for temperatures"),
     ({"rates": (1e-3, 1e-3)}, "listed twice"),
     ({"seeds": (1, 1)}, "listed twice"),
     ({"env": "t-lss"}, r"no environment 't-lss'; did you mean t-ls"),
@@ -192,3 +218,23 @@ def test_published_runs_keep_their_names():
         assert (published / method / digest).is_dir(), (method, digest)
     changed = Run.create("t-ls", "pearl", overrides={"ppo.update_noise": "none"})
     assert changed.digest != Run.create("t-ls", "pearl").digest
+
+
+def test_one_number_is_a_list_of_one():
+    assert tiny(rates=1e-3, seeds=1).rates == (1e-3,)
+    assert tiny(entropy_weights=0.3).entropy_weights == (0.3,)
+
+
+def test_values_from_python_and_from_json_become_the_type_of_the_setting():
+    written = {"ppo.steps": 20.0, "network.hidden": [16, 8], "network.embedding": [4, 5, 6]}
+    run = tiny(overrides=SETTINGS | written)
+    assert run.digest == tiny(overrides=SETTINGS | {"network.embedding": "4,5,6"}).digest
+    assert run.row.ppo.steps == 20 and isinstance(run.row.ppo.steps, int)
+    assert run.row.network.embedding == EmbeddingSizes(4, 5, 6)
+    again = Run.create(**json.loads(json.dumps(run.arguments())))
+    assert again == run and isinstance(again.row.network.embedding, EmbeddingSizes)
+
+
+def test_a_run_knows_its_folder():
+    run = tiny(method="rnn")
+    assert run.folder("there") == Path("there") / "t-ls-small" / "rnn" / run.digest

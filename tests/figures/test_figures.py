@@ -14,10 +14,11 @@ from PIL import Image
 
 from splagger import ENVS, METHODS
 from splagger.cli import main
+from splagger.experiments.grid import Run
 from splagger.experiments.reproduce import commands
 from splagger.figures import export
 from splagger.figures.evidence import Evidence
-from splagger.figures.panels import AnalysisPanel, CurvePanel, Missing
+from splagger.figures.panels import AnalysisPanel, CurvePanel, Figure, Missing
 from splagger.figures.paper import FIGURES, ROWS, select
 from splagger.figures.scales import SCALES
 from splagger.figures.styles import STYLES, style_of
@@ -191,8 +192,8 @@ def test_the_golden_table_is_regenerated(tmp_path):
     assert export.table(drawn).splitlines() == [
         ",".join(export.COLUMNS),
         f"{about},0,3,2,4",
-        f"{about},0.001,5,4,6",
-        f"{about},0.002,9,8,10",
+        f"{about},0.0375,5,4,6",
+        f"{about},0.075,9,8,10",
     ]
 
 
@@ -216,19 +217,38 @@ def test_a_figure_without_runs_writes_nothing(tmp_path):
 
 
 def test_what_is_missing_is_told_by_the_commands_that_make_it(small):
-    found = commands(FIGURES["memory"].missing(small), "results", "made")
+    found = commands(FIGURES["memory"].missing(small), small, "results", "made")
     assert len(found) == 8  # three of T-LS, five of MC-LS
     assert found[0] == "splagger train t-ls amrl --out results"
     assert all(command.endswith(" --out results") for command in found)
-    found = commands(FIGURES["gradients"].missing(small), "results", "made")
+    found = commands(FIGURES["gradients"].missing(small), small, "results", "made")
     assert "splagger analyse permutation --out made" in found and len(found) == 3
-    (trained,) = commands(FIGURES["pearl-variance"].missing(small), "results", "made")
-    assert trained.startswith("splagger analyse pearl-variance --out made --run results/t-ls/pearl")
-    assert commands(Missing(), "results", "made") == []
+    training, analysis = commands(
+        FIGURES["pearl-variance"].missing(small), small, "results", "made"
+    )
+    assert training == "splagger train t-ls pearl --out results"
+    assert analysis.startswith("splagger analyse pearl-variance --out made --run results/t-ls/pear")
+    assert analysis.endswith(" --every-seed")
+    assert commands(Missing(), small, "results", "made") == []
+
+
+def test_an_analysis_is_of_the_run_that_is_there_or_will_be(tmp_path):
+    figure = FIGURES["pearl-variance"]
+    both = Figure("both", "", "", (*figure.panels, *FIGURES["tuning"].panels[:1]))
+    told = commands(both.missing(Evidence([])), Evidence([]), "results", "made")
+    training, analysis = (next(c for c in told if word in c) for word in ("t-ls pearl", "--run"))
+    assert "--kl-weights" in training  # one run for the sweep and the analysis
+    swept = Run.create("t-ls", "pearl", kl_weights=(1, 0.01, 0.0001, 1e-6, 0))
+    assert str(swept.folder("results")) in analysis
+    folder = write_run(tmp_path, "t-ls", "pearl", learning(16))
+    read = Evidence.read(tmp_path)
+    told = commands(figure.missing(read), read, "results", "made")
+    assert not any("train" in command for command in told)
+    assert any(f"--run {folder.resolve()} --every-seed" in command for command in told)
 
 
 def test_a_tuning_sweep_is_one_command():
-    found = commands(FIGURES["tuning"].missing(Evidence([])), "results", "made")
+    found = commands(FIGURES["tuning"].missing(Evidence([])), Evidence([]), "results", "made")
     assert len(found) == 4
     assert "--kl-weights 1.0 0.01 0.0001 1e-06 0.0 " in found[0]
     assert "train t-ls softmax-nornn" in found[2] and "--temperatures 0.1 1.0 " in found[2]

@@ -1,0 +1,83 @@
+"""An environment in JAX, traced once before anything is compiled or written: mistakes are told by name."""
+
+import functools as ft
+import traceback
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from splagger.envs.live import EnvError
+from splagger.envs.protocol import Env, Step
+
+LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, jnp))
+
+
+@ft.cache
+def check_env(env: Env) -> None:
+    """Raises an `EnvError` that names what `sample_task`, `reset` or `step` gives and should not."""
+    key, action = jax.eval_shape(lambda: jr.key(0)), jax.eval_shape(env.spec.space.zero)
+    try:
+        task = _traced(env, "sample_task", key)
+        state, obs = _pair(env, "reset", "(state, observation)", _traced(env, "reset", key, task))
+        _check_shape(env, "reset()'s observation", obs, (env.spec.obs_size,))
+        stepped = _traced(env, "step", key, task, state, action)
+    except ImportError:  # of a simulator: a run can be planned where it is not installed
+        return
+    after, step = _pair(env, "step", "(state, Step)", stepped)
+    if not isinstance(step, Step):
+        raise _error(
+            env, f"step() must give (state, splagger.envs.Step), not {type(step).__name__}"
+        )
+    _check_shape(env, "step()'s observation", step.obs, (env.spec.obs_size,))
+    _check_shape(env, "the reward", step.reward, ())
+    for field in ("terminated", "truncated"):
+        flag = getattr(step, field)
+        _check_shape(env, field, flag, ())
+        if flag.dtype != jnp.bool_:
+            raise _error(env, f"{field} must be a boolean, not {flag.dtype}")
+    _check_state(env, state, after)
+
+
+def _traced(env: Env, name: str, *args: Any) -> Any:
+    """What a method would give; what it raises is told with the line of the environment that did."""
+    try:
+        return jax.eval_shape(getattr(env, name), *args)
+    except (ImportError, EnvError):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if not f.filename.startswith(LIBRARIES) and f.filename != __file__]
+        at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+        reason = str(error).partition("\n")[0]
+        raise _error(env, f"{name}() raised {type(error).__name__}: {reason}{at}") from error
+
+
+def _pair(env: Env, name: str, expected: str, given: Any) -> tuple[Any, Any]:
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise _error(env, f"{name}() must give {expected}")
+    return given
+
+
+def _check_shape(env: Env, what: str, array: Any, shape: tuple[int, ...]) -> None:
+    given = getattr(array, "shape", None)
+    if given != shape:
+        size = " (spec.obs_size)" if shape else ""
+        raise _error(env, f"{what} must have shape {shape}{size}, not {given}")
+
+
+def _check_state(env: Env, before: Any, after: Any) -> None:
+    """A loop carries the state: a step must not change what kind of thing it is."""
+    (first, tree), (second, other) = map(jax.tree_util.tree_flatten_with_path, (before, after))
+    if tree != other:
+        raise _error(env, f"step() turns a state of the form {tree} into one of the form {other}")
+    for (path, a), (_, b) in zip(first, second, strict=True):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            kinds = f"{a.dtype}{list(a.shape)} into {b.dtype}{list(b.shape)}"
+            raise _error(env, f"step() turns state{jax.tree_util.keystr(path)} from {kinds}")
+
+
+def _error(env: Env, problem: str) -> EnvError:
+    return EnvError(f"{env.spec.name}: {problem}")
