@@ -21,6 +21,7 @@ from splagger.experiments.api import load as load
 from splagger.experiments.api import train as train
 from splagger.experiments.api import watch as watch
 from splagger.experiments.player import Player as Player
+from splagger.figures.compare import compare as compare
 from splagger.methods import METHODS as METHODS
 from splagger.methods import Method as Method
 from splagger.ppo.types import PPOConfig as PPOConfig

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from splagger.cli.looking import Analyse, Evaluate, Figure, Plot, Report, Watch
+from splagger.cli.looking import Analyse, Compare, Evaluate, Figure, Plot, Report, Watch
 from splagger.cli.training import Bench, List, Reproduce, Sweep, Train
 
 Command = (
@@ -20,6 +20,7 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Figure, tyro.conf.subcommand("figure")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyse, tyro.conf.subcommand("analyse")]

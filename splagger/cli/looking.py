@@ -1,4 +1,4 @@
-"""Commands that look at what was trained: evaluate, watch, plot, figure, report, analyse."""
+"""Commands that look at what was trained: evaluate, watch, plot, compare, figure, report, analyse."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +78,33 @@ class Plot:
             raise RunError(f"no run folder in {', '.join(map(str, self.runs))}")
         plot(folders, self.output)
         print(self.output)
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare methods on any environment: interquartile means with 95% intervals, and who earns more how likely.
+
+    Each is reported at its best rate, on seeds that the rate was not chosen on where there are some.
+    """
+
+    runs: Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+    """Run folders, or folders that hold some."""
+    reference: str | None = None
+    """The method that the others are compared with; splagger, or the best, if not given."""
+    csv: Path | None = None
+    """Also write the numbers into this file."""
+
+    def __call__(self) -> None:
+        from splagger.figures.compare import compare, text
+
+        found = compare(*self.runs, reference=self.reference)
+        if self.csv:
+            found.to_csv(self.csv, index=False)
+        for title, head, rows in text(found):
+            table(title, head, rows)
+        print(
+            "\n  seeds: fresh or held out, that the rate was not chosen on; same, that it was chosen on"
+        )
 
 
 @dataclass(frozen=True)

@@ -94,11 +94,7 @@ class Evidence:
         """The runs that count for `series`, oldest first, with the part of their members that it asks for."""
         runs = [run for run in self.runs if run.name == series[:2] and _is_usual(run)]
         asked = [(run, series.settings(own_settings(run.record))) for run in runs]
-        found = [(run, run.members[s]) for run, s in asked if s in run.members]
-        found.sort(key=lambda f: f[0].record.get("provenance", {}).get("started", ""))
-        found = [f for f in found if f[0].record.get("finished")] or found[-1:]
-        most = max((members.frames[-1] for _, members in found), default=0)
-        found = [f for f in found if f[1].frames[-1] >= COVERED * most]
+        found = whole([(run, run.members[s]) for run, s in asked if s in run.members])
         return [f for f in found if _agree(f[0].record["run"], found[-1][0].record["run"])]
 
     def lacks(self, series: Series) -> bool:
@@ -123,7 +119,7 @@ class Evidence:
     def honest(self, series: Series) -> Chosen | None:
         """The best rate, reported on seeds that it was not chosen on, wherever there are some."""
         members = self.members(series)
-        return None if members is None else _unbiased(members)
+        return None if members is None else unbiased(members)
 
     def shown(self, series: Series) -> Chosen | None:
         """What figures draw: fresh seeds where there are some, else the paper's choice."""
@@ -194,7 +190,16 @@ def _sweep(members: Members) -> Members:
     return members.of(list(several)) if several else members
 
 
-def _unbiased(members: Members) -> Chosen:
+def whole(found: list[tuple[Recorded, Members]]) -> list[tuple[Recorded, Members]]:
+    """Oldest first, without those that are unfinished or trials beside longer ones."""
+    found = sorted(found, key=lambda f: f[0].record.get("provenance", {}).get("started", ""))
+    found = [f for f in found if f[0].record.get("finished")] or found[-1:]
+    most = max((members.frames[-1] for _, members in found), default=0)
+    return [f for f in found if f[1].frames[-1] >= COVERED * most]
+
+
+def unbiased(members: Members) -> Chosen:
+    """The best rate on seeds that it was not chosen on: fresh ones, or the other half where there are four."""
     sweep = _sweep(members)
     rate = best_rate(sweep)
     fresh = [s for s in members.seeds(rate) if (rate, s) not in sweep.returns]
