@@ -81,9 +81,12 @@ class RunFolder(RecordedRun):
         if update in self.checkpoints():
             return
         target = (self.path / CHECKPOINTS / str(update)).absolute()
-        with ocp.StandardCheckpointer() as checkpointer:
-            checkpointer.save(target, _named_leaves(state))
-            checkpointer.wait_until_finished()
+        try:
+            with ocp.StandardCheckpointer() as checkpointer:
+                checkpointer.save(target, _named_leaves(state))
+                checkpointer.wait_until_finished()
+        except ValueError as error:  # that is how Orbax reports a full disk
+            raise OSError(str(error)) from error
         for old in self.checkpoints():
             if old != update:
                 shutil.rmtree(self.path / CHECKPOINTS / str(old), ignore_errors=True)

@@ -121,10 +121,10 @@ class Execution:
 
     @contextlib.contextmanager
     def room(self):
-        """A full disk is told as such; Orbax reports it as a ValueError."""
+        """A full disk is told as such."""
         try:
             yield
-        except (OSError, ValueError) as error:
+        except OSError as error:
             reason = getattr(error, "strerror", None) or error
             raise RunError(
                 f"cannot write to {self.folder.path} ({reason}); the last checkpoint is still whole: "

@@ -71,9 +71,8 @@ class MetaEpisode(gymnasium.Env):
     def step(self, action):
         if self._state is None:
             raise RuntimeError("call reset() before step()")
-        if not self.action_space.contains(action):
-            raise ValueError(f"action {action!r} is not in {self.action_space}")
-        state, out, last = self._step(self._draw(), self._state, np.asarray(action))
+        action = self._checked(action)
+        state, out, last = self._step(self._draw(), self._state, action)
         done = bool(out.task_done)
         # After the last step our state is already that of a new task: keep what was really reached.
         self._state = self._state._replace(inner=last, obs=out.next_obs) if done else state
@@ -92,6 +91,18 @@ class MetaEpisode(gymnasium.Env):
             return None
         return self._env.render(self._state)
 
+    def _checked(self, action) -> np.ndarray:
+        """Discrete ones must be there; numbers may be beyond the bounds, where motors cut them off."""
+        space = self.action_space
+        if isinstance(space, gymnasium.spaces.Discrete):
+            legal = space.contains(action)
+        else:
+            action = np.asarray(action, space.dtype)
+            legal = action.shape == space.shape and np.isfinite(action).all()
+        if not legal:
+            raise ValueError(f"action {action!r} is not in {space}")
+        return np.asarray(action)
+
     def _draw(self):
         self._key, key = jr.split(self._key)
         return key
@@ -105,7 +116,7 @@ class MetaEpisode(gymnasium.Env):
 def _space(space):
     if isinstance(space, Discrete):
         return gymnasium.spaces.Discrete(space.size)
-    return gymnasium.spaces.Box(-np.inf, np.inf, (space.size,))
+    return gymnasium.spaces.Box(-1.0, 1.0, (space.size,))
 
 
 @ft.cache

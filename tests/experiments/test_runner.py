@@ -147,8 +147,12 @@ def orbax_on_a_full_disk(*_, **__):
     raise ValueError("RESOURCE_EXHAUSTED: Error writing local file: No space left on device")
 
 
-FAILURES = [("write_atomically", full_disk), ("RunFolder.write_curves", full_disk)]
-FAILURES += [("RunFolder.save", orbax_on_a_full_disk)]
+RECORDS = "splagger.experiments.records"
+FAILURES = [
+    (f"{RECORDS}.write_atomically", full_disk),
+    (f"{RECORDS}.RunFolder.write_curves", full_disk),
+    ("orbax.checkpoint.StandardCheckpointer.save", orbax_on_a_full_disk),
+]
 
 
 @pytest.mark.parametrize("name, failure", FAILURES, ids=["start", "curves", "checkpoint"])
@@ -156,7 +160,7 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_stays(tmp_path, monkeypatch
     folder, _ = runner.execute(tiny(frames=SHORT * BATCH), tmp_path, show=False)
     before = contents(folder.path / "checkpoints")
     with monkeypatch.context() as patch:
-        patch.setattr(f"splagger.experiments.records.{name}", failure)
+        patch.setattr(name, failure)
         with pytest.raises(RunError, match=r"No space left.* room"):
             runner.execute(tiny(), tmp_path, save_every=0.0, show=False)
     assert contents(folder.path / "checkpoints") == before

@@ -60,7 +60,7 @@ def assert_same(first, second):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
-# What a robot may do and be seen to do has no bounds; of these the checker warns.
+# What is seen of a robot has no bounds; of these the checker warns.
 @pytest.mark.filterwarnings("ignore:.*(A|For) Box (action|observation) space")
 @EVERY
 @META
@@ -77,7 +77,7 @@ def test_spaces_are_those_of_the_row(identifier, meta):
     assert env.observation_space.shape == (size,)
     assert env.observation_space.dtype == np.float32
     size = row.meta.space.size
-    robot = gymnasium.spaces.Box(-np.inf, np.inf, (size,))
+    robot = gymnasium.spaces.Box(-1.0, 1.0, (size,))
     discrete = isinstance(row.meta.space, Discrete)
     assert env.action_space == (gymnasium.spaces.Discrete(size) if discrete else robot)
     obs, _ = env.reset(seed=0)
@@ -197,6 +197,17 @@ def test_illegal_actions_are_refused_by_value(action):
     env.reset(seed=0)
     with pytest.raises(ValueError, match=rf"action {action!r} is not in Discrete\(4\)"):
         env.step(action)
+
+
+def test_a_robot_takes_any_finite_numbers():
+    """Float64 ones, and those beyond the bounds: an agent's actions have none."""
+    env = make("splagger/Cheetah-Dir-v0")
+    env.reset(seed=0)
+    env.step(np.full(6, 3.0))
+    env.step([0.0] * 6)
+    for action in (np.zeros(5), np.full(6, np.nan)):
+        with pytest.raises(ValueError, match="is not in Box"):
+            env.step(action)
 
 
 def test_steps_before_the_first_reset_are_refused():
