@@ -105,26 +105,33 @@ class Agent(eqx.Module):
         self, output: Float[Array, " out"], obs, noise, normalizers: Normalizers
     ) -> Distribution:
         """The distribution over actions, given the memory's output and an observation."""
-        return self.policy.act(*self._sees(output, obs, noise, normalizers))
+        return self.policy.distribution(*self._condition(output, obs, noise, normalizers))
 
     def judge(self, output, obs, noise, normalizers: Normalizers):
         """(distribution, value) in one pass."""
-        return self.policy(*self._sees(output, obs, noise, normalizers))
+        return self.policy(*self._condition(output, obs, noise, normalizers))
 
     def judge_many(self, outputs, obs, noise, normalizers: Normalizers):
         """(distributions, values) of a batch."""
-        return self.policy.many(*self._see(outputs, obs, noise, normalizers))
+        return self.policy.many(*self._condition_many(outputs, obs, noise, normalizers))
 
     def values(self, outputs, obs, noise, normalizers: Normalizers) -> Float[Array, " B"]:
         """The values of a batch alone."""
-        return self.policy.values(*self._see(outputs, obs, noise, normalizers))
+        return self.policy.values(*self._condition_many(outputs, obs, noise, normalizers))
 
-    def act(self, memory: Memory, obs, key: Key[Array, ""], normalizers: Normalizers) -> Action:
-        """A sampled action, with its log-probability and the value of being here."""
+    def act(
+        self,
+        memory: Memory,
+        obs,
+        key: Key[Array, ""],
+        normalizers: Normalizers,
+        explore: bool = True,
+    ) -> Action:
+        """A sampled action (the most likely one, not to `explore`), its log-probability and the value of being here."""
         noise_key, action_key = jr.split(key)
         noise = self.noise(noise_key)
         distribution, value = self.judge(memory.output, obs, noise, normalizers)
-        action = distribution.sample(action_key)
+        action = distribution.sample(action_key) if explore else distribution.mode()
         return Action(action, distribution.log_prob(action), value)
 
     def observe(
@@ -176,14 +183,14 @@ class Agent(eqx.Module):
         ready = jax.tree.map(lambda m: m.prepared() if has(m) else m, parts, is_leaf=has)
         return Agent(ready[0], self.latent, ready[1], self.decoder)
 
-    def _sees(self, output, obs, noise, normalizers: Normalizers):
+    def _condition(self, output, obs, noise, normalizers: Normalizers):
         """(observation, latent) as the policy takes them."""
         latent = self.latent(output, noise, normalizers.output)
         return normalizers.obs.normalize(obs), latent
 
-    def _see(self, outputs, obs, noise, normalizers: Normalizers):
-        """`_sees` of a batch."""
-        return jax.vmap(self._sees, in_axes=(0, 0, 0, None))(outputs, obs, noise, normalizers)
+    def _condition_many(self, outputs, obs, noise, normalizers: Normalizers):
+        """`_condition` of a batch."""
+        return jax.vmap(self._condition, in_axes=(0, 0, 0, None))(outputs, obs, noise, normalizers)
 
     def _acted_on(self, memory, after, task_done):
         """The outputs before each step, of those after it."""

@@ -1,6 +1,7 @@
 """Aggregators in which some encodings count more than others."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -136,7 +137,7 @@ def _halves(aggregator, e):
     return jnp.split(e, 2)
 
 
-def temperatures(aggregator: AbstractAggregator) -> list[float | jax.Array]:
+def temperatures(aggregator: AbstractAggregator) -> list[Any]:
     """Every temperature in an aggregator and in those it is made of.
 
     >>> from splagger.aggregators import Halves, Max

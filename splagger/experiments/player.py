@@ -39,7 +39,7 @@ class Player:
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
         self.run, self.path = run, path  # that it was trained in, and where that lies
         self._key = jr.key(seed)
-        self._act, self._observe = jax.jit(_act, static_argnums=4), jax.jit(Agent.observe)
+        self._act, self._observe = jax.jit(Agent.act, static_argnums=5), jax.jit(Agent.observe)
         self.reset()
 
     def reset(self) -> None:
@@ -50,9 +50,8 @@ class Player:
         """The most likely action (or a sampled one, to `explore`): an int, or an array of floats."""
         self._obs = obs = self._checked("obs", obs)
         self._key, key = jr.split(self._key)
-        action = np.asarray(
-            self._act(self.agent, self.normalizers, self.memory.output, (obs, key), explore)
-        )
+        chosen = self._act(self.agent, self.memory, obs, key, self.normalizers, explore)
+        action = np.asarray(chosen.action)
         return int(action) if action.ndim == 0 else action
 
     def observe(self, action: Any, reward: Any, next_obs: Any, task_done: bool = False) -> None:
@@ -80,13 +79,6 @@ class Player:
                 f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
             )
         return obs
-
-
-def _act(agent, normalizers, output, seen, explore):
-    obs, key = seen
-    noise_key, action_key = jr.split(key)
-    distribution = agent.distribution(output, obs, agent.noise(noise_key), normalizers)
-    return distribution.sample(action_key) if explore else distribution.mode()
 
 
 def load(

@@ -40,10 +40,10 @@ STYLES = {
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255")
 
 
-def style_of(method: str, others: int = 0) -> Style:
-    """The method's style; a method the paper does not know gets the next spare color.
+def style_of(method: str) -> Style:
+    """The method's style; a method the paper does not know is dotted.
 
     >>> style_of("rnn").label, style_of("mine").label
     ('RNN', 'mine')
     """
-    return STYLES.get(method) or Style(method, SPARE[others % len(SPARE)], DOTTED)
+    return STYLES.get(method) or Style(method, SPARE[0], DOTTED)

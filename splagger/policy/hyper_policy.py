@@ -58,7 +58,9 @@ class HyperPolicy(eqx.Module):
         numbers, value = policy(x)
         return self._distribution(numbers), value
 
-    def act(self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]) -> Distribution:
+    def distribution(
+        self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]
+    ) -> Distribution:
         """The distribution alone: half the work where no value is needed."""
         policy, x = self._policy_and_input(obs, latent)
         return self._distribution(policy.actor(x))

@@ -77,7 +77,7 @@ def test_the_lazy_policy_is_the_generated_one_with_its_gradients(space, normal):
 @every_space
 def test_policy_is_its_definition(space, normal):
     policy, obs, latent = random_policy(space), normal(OBS), normal(LATENT)
-    run = fast_jit(lambda p, *args: (p(*args), p.act(*args)))
+    run = fast_jit(lambda p, *args: (p(*args), p.distribution(*args)))
     (distribution, value), acted = run(policy, obs, latent)
     numbers, expected = naive.policy_forward(np.float64(obs), np.float64(latent), twin_of(policy))
     assert_close(distribution.mean if space == "continuous" else distribution.logits, numbers)
@@ -142,7 +142,7 @@ def test_a_prepared_policy_acts_alike(space, normal, monkeypatch):
     )
     assert {leaf.dtype.name for leaf in jax.tree.leaves(ready)} == {"float16", "float32"}
     prepared = eqx.tree_at(lambda p: p.hypernetwork, policy, ready)
-    acted = [jax.tree.leaves(p.act(obs, latent))[0] for p in (policy, prepared)]
+    acted = [jax.tree.leaves(p.distribution(obs, latent))[0] for p in (policy, prepared)]
     np.testing.assert_allclose(*acted, rtol=5e-3, atol=5e-3)
 
 

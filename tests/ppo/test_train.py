@@ -1,6 +1,7 @@
 """The laws of one update: what moves, what does not, and on what it depends."""
 
 import functools as ft
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,8 @@ import numpy as np
 import optax
 import pytest
 
+from splagger import METHODS
+from splagger.aggregators import Softmax, StraightThrough, temperatures
 from splagger.envs import MetaEnv, TMaze
 from splagger.ppo import train
 from splagger.ppo.rollout import collect
@@ -136,10 +139,13 @@ def test_moments_take_in_the_rollout_once_it_is_learned_from():
 
 
 def test_temperature_is_the_initial_one():
-    config = tiny("splagger-softmax", MAZE)
-    build = lambda t: train.init(config, TUNABLES._replace(temperature=t), jr.key(0)).agent  # noqa: E731
-    initial = quick(lambda t: build(t).memory.aggregation.aggregator.temperature)
-    assert initial(0.7) == np.float32(0.7) and initial(0.1) == np.float32(0.1)
+    """Also of an aggregator inside of another."""
+    nested = replace(METHODS["splagger"], aggregator=StraightThrough(Softmax(0.3)))
+    for method in (METHODS["splagger-softmax"], nested):
+        config = replace(tiny("splagger-softmax", MAZE), method=method)
+        build = lambda t, c=config: train.init(c, TUNABLES._replace(temperature=t), jr.key(0)).agent  # noqa: E731
+        initial = quick(lambda t, b=build: temperatures(b(t).memory.aggregation.aggregator)[0])
+        assert initial(0.7) == np.float32(0.7) and initial(0.1) == np.float32(0.1)
 
 
 def test_the_entropy_weight_keeps_the_policy_undecided():
