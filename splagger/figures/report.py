@@ -11,7 +11,7 @@ from splagger.figures.evidence import FRESH, ONE_RATE, SAME, Evidence
 from splagger.figures.export import drawable
 from splagger.figures.html import Markup, code, details, join, table, tag
 from splagger.figures.origins import runs, settings
-from splagger.figures.panels import Figure, Line
+from splagger.figures.panels import AnalysisPanel, DimensionsPanel, Figure, Line
 from splagger.figures.paper import BASELINES, ROWS
 from splagger.figures.returns import across, returns
 from splagger.figures.sheet import CSS
@@ -129,11 +129,29 @@ def _figure(figure: Figure, evidence: Evidence, commands: Sequence[str]) -> Mark
             "div", image, class_="scroll", tabindex="0", role="region", aria_label=figure.title
         )
         size = "small" if len(drawn) == 1 else "wide"
-        parts.append(tag("figure", view, tag("figcaption", _origin(drawn)), class_=size))
+        parts.append(
+            tag(
+                "figure",
+                view,
+                tag("figcaption", _origin(drawn) + _noise(drawn, evidence)),
+                class_=size,
+            )
+        )
     if commands:
         summary = f"{'Not complete' if drawn else 'Not yet run'}: {len(commands)} commands"
         parts.append(details(summary, tag("pre", code("\n".join(commands)))))
     return tag("article", *parts, id=f"figure-{figure.name}")
+
+
+def _noise(drawn, evidence: Evidence) -> str:
+    """Of which noise the sequences of an analysis were: the paper and its code differ there."""
+    made = evidence.analyses_made()
+    fed = [p for p, _ in drawn if isinstance(p, AnalysisPanel)]
+    fed = [panel for panel in fed if not isinstance(panel, DimensionsPanel)]  # those lived
+    options = [made.get(panel.made, {}).get("options") or {} for panel in fed]
+    kinds = dict.fromkeys(bool(option.get("independent")) for option in options)
+    words = {False: "one number a step, the same in all dimensions", True: "independent"}
+    return "".join(f"; inputs: noise, {words[kind]}" for kind in kinds)
 
 
 def _ends(lines: Sequence[Line]) -> str:

@@ -1,6 +1,7 @@
 """The report: self-contained, complete, and safe whatever a run folder says."""
 
 import json
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -151,6 +152,19 @@ def test_every_analysis_tells_how_it_was_made(page, tmp_path):
     path.write_text("{")
     with pytest.raises(RunError, match=r"analysis\.json is damaged .* make that analysis again"):
         report(Evidence.read(analyses=tmp_path), {})
+
+
+@pytest.mark.parametrize("independent, words", [(False, "the same in all"), (True, "indep")])
+def test_the_caption_of_an_analysis_tells_which_noise_it_was_fed(tmp_path, independent, words):
+    folder = write_analysis(
+        tmp_path, "gradient-first", "initialization", {"rnn": lambda t: t + 1.0}
+    )
+    record = json.loads((folder / "analysis.json").read_text())
+    record["options"]["independent"] = independent
+    (folder / "analysis.json").write_text(json.dumps(record))
+    page = report(Evidence.read(analyses=tmp_path), {})
+    (caption,) = re.findall("<figcaption>(.*?)</figcaption>", page)
+    assert re.search(f"inputs: noise, .*{words}", caption)
 
 
 def test_tables_name_their_cells_for_narrow_screens_and_can_be_reached_by_keyboard(page):
