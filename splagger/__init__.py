@@ -18,6 +18,7 @@ from splagger.envs import EnvError as EnvError
 from splagger.experiments.api import curves as curves
 from splagger.experiments.api import evaluate as evaluate
 from splagger.experiments.api import load as load
+from splagger.experiments.api import save_agent as save_agent
 from splagger.experiments.api import train as train
 from splagger.experiments.api import watch as watch
 from splagger.experiments.player import Player as Player

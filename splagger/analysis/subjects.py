@@ -12,7 +12,8 @@ from jaxtyping import Array, Key
 
 from splagger.agent import Agent, Interface, Normalizers, build
 from splagger.envs import MetaEnv
-from splagger.experiments.player import Player, load, load_seeds
+from splagger.experiments.loading import load, load_seeds
+from splagger.experiments.player import Player
 from splagger.methods import Method
 from splagger.registry import EnvRow
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from splagger.cli.looking import Analyse, Compare, Evaluate, Figure, Plot, Report, Watch
+from splagger.cli.looking import Analyse, Compare, Evaluate, Export, Figure, Plot, Report, Watch
 from splagger.cli.training import Bench, List, Reproduce, Sweep, Train
 
 Command = (
@@ -18,6 +18,7 @@ Command = (
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]

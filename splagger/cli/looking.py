@@ -1,4 +1,4 @@
-"""Commands that look at what was trained: evaluate, watch, plot, compare, figure, report, analyse."""
+"""Commands that look at what was trained: evaluate, export, watch, plot, compare, figure, report, analyse."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ class Evaluate:
     """Measure a trained agent on fresh tasks: return per episode with its 95% interval."""
 
     run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """A run folder."""
+    """A run folder, or a file of `splagger export`."""
     tasks: int = 1000
     """Number of tasks, one meta-episode each."""
     rate: float | None = None
@@ -39,11 +39,33 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Write one trained agent into one file, which `evaluate`, `watch`, `analyse` and splagger.load read anywhere."""
+
+    run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """A run folder."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("agent.npz")
+    """The file to write."""
+    rate: float | None = None
+    """Of which rate; the best if not given."""
+    seed: int | None = None
+    """Of which seed; the best if not given."""
+
+    def __call__(self) -> None:
+        from splagger.experiments import api
+
+        player = api.load(self.run, self.rate, self.seed)
+        api.save_agent(player, self.output)
+        size = self.output.stat().st_size / 1e6
+        print(f"{self.output}: rate {player.point.rate:g}, seed {player.point.seed}, {size:.1f} MB")
+
+
+@dataclass(frozen=True)
 class Watch:
     """Write a GIF of a trained agent living through a meta-episode."""
 
     run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """A run folder."""
+    """A run folder, or a file of `splagger export`."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("watch.gif")
     """The file to write."""
     task_seed: int = 0

@@ -12,8 +12,9 @@ import numpy as np
 from splagger.envs import plain_failures
 from splagger.experiments.compiler import set_up_compiler
 from splagger.experiments.grid import Number, Run
+from splagger.experiments.loading import load as load
+from splagger.experiments.loading import save_agent as save_agent
 from splagger.experiments.player import Player
-from splagger.experiments.player import load as load
 from splagger.experiments.runner import execute
 from splagger.methods import Method
 from splagger.ppo.evaluate import episode_returns

@@ -1,6 +1,5 @@
 """A trained agent for anybody's loop: numpy in, numpy out, and it remembers by itself."""
 
-import functools as ft
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,8 @@ import numpy as np
 
 from splagger.agent import Agent, Normalizers
 from splagger.envs import AbstractMetaEnv
-from splagger.experiments.grid import Number, Point, Run
-from splagger.experiments.program import compile_grid
-from splagger.experiments.records import RunError, RunFolder
-from splagger.ppo.train import TrainState
+from splagger.experiments.grid import Point, Run
 from splagger.sequence import Transition
-from splagger.tables import lookup
 
 
 class Player:
@@ -79,92 +74,3 @@ class Player:
                 f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
             )
         return obs
-
-
-def load(
-    path: str | Path,
-    rate: float | None = None,
-    seed: int | None = None,
-    env: Any = None,
-    method: Any = None,
-    **settings: Number,
-) -> Player:
-    """The trained agent of a run folder: of the given rate and seed, or the best at the end of training.
-
-    Of a sweep of other numbers, `settings` may name them: entropy_weight, kl_weight, temperature. `env` and
-    `method` are those it was trained with, where they are in no table and no module.
-    """
-    trained = _Trained(path, env, method)
-    return trained.player(trained.best({"rate": rate, "seed": seed} | settings))
-
-
-def load_seeds(path: str | Path) -> list[Player]:
-    """The best agent, and those that differ from it by their seed alone."""
-    trained = _Trained(path)
-    best = trained.run.points[trained.best({})]
-    alike = [best._replace(seed=seed) for seed in trained.run.seeds]
-    return [trained.player(trained.run.points.index(point)) for point in alike]
-
-
-class _Trained:
-    """All agents of a run folder, and how they ended."""
-
-    def __init__(self, path: str | Path, env: Any = None, method: Any = None):
-        self.folder = RunFolder(path)
-        self.run = run_of(self.folder, env, method)
-
-    @ft.cached_property
-    def _states(self) -> TrainState:
-        restored = self.folder.restore(compile_grid(self.run.config, self.run.points).example)
-        if restored is None:
-            raise RunError(
-                f"{self.folder.path} has no checkpoint, so there is no agent to load (published results come "
-                f"without); train it by: {self.run.command()}"
-            )
-        return restored[1]
-
-    def player(self, index: int) -> Player:
-        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._states)
-        point = self.run.points[index]
-        about = {"run": self.run, "path": self.folder.path}
-        return Player(state.agent, state.normalizers, self.run.row.meta, point, **about)
-
-    def best(self, wanted: dict[str, Number | None]) -> int:
-        """Which of those that have all that is `wanted` returns most at the end of training."""
-        wanted = {name: value for name, value in wanted.items() if value is not None}
-        for name in wanted:
-            lookup(dict.fromkeys(Point._fields), name, "setting of an agent")
-        fits = lambda point: all(getattr(point, k) == v for k, v in wanted.items())  # noqa: E731
-        candidates = [i for i, point in enumerate(self.run.points) if fits(point)]
-        if not candidates:
-            given = ", ".join(f"{name} {value}" for name, value in wanted.items())
-            swept = {name: {getattr(point, name) for point in self.run.points} for name in wanted}
-            there = "; ".join(f"{name}: {sorted(values)}" for name, values in swept.items())
-            raise RunError(f"{self.folder.path} has no agent with {given}; it has {there}")
-        rows = self.folder.read_curves()
-        end = max((row["update"] for row in rows), default=0)  # runs that stopped did not get there
-        finals = {
-            Point(*(row[f] for f in Point._fields)): row["return"]
-            for row in rows
-            if row["update"] == end
-        }
-        return max(candidates, key=lambda i: finals.get(self.run.points[i], -np.inf))
-
-
-def run_of(folder: RunFolder, env: Any = None, method: Any = None) -> Run:
-    """The run that a folder holds, made again from its description."""
-    record = folder.read()
-    given = {k: v for k, v in {"env": env, "method": method}.items() if v is not None}
-    try:
-        run = Run.create(**(record["arguments"] | given))
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(
-            f"{folder.path} describes a run that cannot be made here: {error}; an environment or method of "
-            "your own can be given to splagger.load(…, env=…, method=…)"
-        ) from None
-    if run.describe() != record["run"]:
-        raise RunError(
-            f"{folder.path} was made with other definitions of {run.row.name!r} or {run.method.name!r} "
-            "than those installed; use the version that its run.json names"
-        )
-    return run

@@ -83,7 +83,7 @@ class RunFolder(RecordedRun):
         target = (self.path / CHECKPOINTS / str(update)).absolute()
         try:
             with ocp.StandardCheckpointer() as checkpointer:
-                checkpointer.save(target, _named_leaves(state))
+                checkpointer.save(target, named_leaves(state))
                 checkpointer.wait_until_finished()
         except ValueError as error:  # that is how Orbax reports a full disk
             raise OSError(str(error)) from error
@@ -104,7 +104,7 @@ class RunFolder(RecordedRun):
         try:
             with ocp.StandardCheckpointer() as checkpointer:
                 leaves = checkpointer.restore(source, _shapes(example))
-            _check_shapes(leaves, _shapes(example))
+            state = from_named_leaves(example, leaves)
         except Exception as error:
             summary = (
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -113,7 +113,7 @@ class RunFolder(RecordedRun):
                 f"the checkpoint {source} cannot be read ({summary}); it is damaged or belongs to another "
                 "version. Nothing was changed; --force starts the run over"
             ) from error
-        return updates[-1], _from_named_leaves(example, leaves)
+        return updates[-1], state
 
 
 def find(root: str | Path) -> list[RunFolder]:
@@ -141,7 +141,7 @@ def _is_key(leaf) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _named_leaves(tree) -> dict[str, np.ndarray]:
+def named_leaves(tree) -> dict[str, np.ndarray]:
     """A flat dict from a leaf's path to plain numbers: no code, no devices, whatever the tree is made of."""
 
     def plain(leaf):
@@ -152,7 +152,7 @@ def _named_leaves(tree) -> dict[str, np.ndarray]:
 
 
 def _shapes(tree) -> dict[str, np.ndarray]:
-    """What `_named_leaves` of such a tree looks like, without its memory."""
+    """What `named_leaves` of such a tree looks like, without its memory."""
 
     def plain(leaf):
         leaf = jax.eval_shape(jr.key_data, leaf) if _is_key(leaf) else leaf
@@ -166,14 +166,15 @@ def _leaves(tree):
     return [(p, leaf) for p, leaf in jax.tree_util.tree_flatten_with_path(tree)[0] if leaf.size]
 
 
-def _check_shapes(leaves: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+def from_named_leaves(example, leaves: dict[str, np.ndarray]):
+    """A tree like `example` from what `named_leaves` gave; a ValueError names what does not fit."""
+    expected = _shapes(example)
     for name, array in expected.items():
-        if leaves[name].shape != array.shape or leaves[name].dtype != array.dtype:
-            raise ValueError(f"{name} has shape {leaves[name].shape}, not {array.shape}")
-
-
-def _from_named_leaves(example, leaves: dict[str, np.ndarray]):
-    stored = iter([leaves[name] for name in _shapes(example)])
+        found = leaves.get(name)
+        if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
+            kind = "nothing" if found is None else f"{found.dtype}{list(found.shape)}"
+            raise ValueError(f"{name} is {kind}, not {array.dtype}{list(array.shape)}")
+    stored = iter([leaves[name] for name in expected])
 
     def fill(template):
         if not template.size:

@@ -166,3 +166,39 @@ def test_watching_writes_a_moving_picture(player, tmp_path):
     assert earned in {4.0 * right - 3.0 * (4 - right) for right in range(5)}
     with Image.open(tmp_path / "life.gif") as picture:
         assert picture.format == "GIF" and picture.n_frames > 1
+
+
+def test_an_agent_in_a_file_is_the_agent(trained, tmp_path):
+    player = splagger.load(trained, 3e-4, 1)
+    splagger.save_agent(player, tmp_path / "agent.npz")
+    again = splagger.load(tmp_path / "agent.npz")
+    assert (again.point, again.run, again.path) == (
+        player.point,
+        player.run,
+        tmp_path / "agent.npz",
+    )
+    assert_close(again.agent, player.agent, rtol=0, atol=0)
+    assert_close(again.normalizers, player.normalizers, rtol=0, atol=0)
+    assert splagger.evaluate(again, 8) == splagger.evaluate(player, 8)
+    assert splagger.load(tmp_path / "agent.npz", seed=1).point.seed == 1
+    with pytest.raises(RunError, match=r"agent\.npz has no agent with seed 0; it has seed: \[1\]"):
+        splagger.load(tmp_path / "agent.npz", seed=0)
+
+
+def test_a_file_that_is_no_agent_is_told(trained, tmp_path):
+    (tmp_path / "text.npz").write_text("nothing")
+    np.savez(tmp_path / "other.npz", x=np.zeros(2))
+    for name in ("text.npz", "other.npz"):
+        with pytest.raises(RunError, match=f"{name} is no agent that splagger wrote"):
+            splagger.load(tmp_path / name)
+    player = splagger.load(trained)
+    with pytest.raises(ValueError, match=r"written as \.npz, got .*agent\.pt"):
+        splagger.save_agent(player, tmp_path / "agent.pt")
+    with pytest.raises(RunError, match=r"cannot write .*nowhere"):
+        splagger.save_agent(player, tmp_path / "nowhere" / "agent.npz")
+    splagger.save_agent(player, tmp_path / "agent.npz")
+    arrays = dict(np.load(tmp_path / "agent.npz"))
+    wider = next(name for name in arrays if name.endswith("hidden_weight"))
+    np.savez(tmp_path / "wider.npz", **(arrays | {wider: np.zeros((3, 3), np.float32)}))
+    with pytest.raises(RunError, match=r"hidden_weight is float32\[3, 3\], not float32\["):
+        splagger.load(tmp_path / "wider.npz")

@@ -17,7 +17,7 @@ from splagger.envs.host import pool_of
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.experiments import runner
 from splagger.experiments.grid import Run
-from splagger.experiments.player import run_of
+from splagger.experiments.loading import run_of
 from splagger.experiments.program import compile_grid
 from splagger.experiments.records import RunError, RunFolder
 from splagger.resolve import resolve, row_of
@@ -94,7 +94,7 @@ def test_what_breaks_is_told_in_one_line(tmp_path, capsys, monkeypatch):
 def test_the_folder_says_how_to_make_the_run_again(walked):
     record = walked.read()
     assert walked.path.parts[-3] == "gym-tests.envs.gym_probes-ByOptions"
-    assert run_of(walked).digest == walked.path.name == walking().digest
+    assert run_of(walked.read(), walked.path).digest == walked.path.name == walking().digest
     assert record["run"]["environment"]["task"] == OWN["env.task"]
     assert record["provenance"]["command"].startswith(f"splagger train {NAME} cnp --episodes 3 ")
     assert "gymnasium" in record["provenance"]["versions"]
@@ -151,7 +151,7 @@ def test_environments_and_methods_in_no_table_are_given_to_load(tmp_path):
     message = r"no environment 'bandit'.*splagger\.load\(…, env=…, method=…\)"
     with pytest.raises(RunError, match=message):
         splagger.load(tmp_path)
-    assert run_of(folder, env=env, method=mine) == run
+    assert run_of(folder.read(), folder.path, env, mine) == run
     with pytest.raises(RunError, match="other definitions of 'bandit' or 'mine'"):
         splagger.load(tmp_path, env=MetaEnv(Bandit(3), 1), method=mine)
 

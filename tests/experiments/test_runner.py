@@ -12,6 +12,7 @@ import pytest
 
 import splagger
 from splagger.experiments import progress, records, runner
+from splagger.experiments.loading import run_of
 from splagger.experiments.records import RunError, RunFolder
 from splagger.experiments.summary import summarize
 from tests.experiments.tiny import BATCH, SHORT, UPDATES, arguments, contents, finish, start, tiny
@@ -65,7 +66,7 @@ def test_curves_have_a_line_for_each_evaluation_and_run(trained):
 
 def test_the_description_tells_how_to_make_the_run_again(trained):
     record = RunFolder(trained).read()
-    assert splagger.experiments.player.run_of(RunFolder(trained)).digest == trained.name
+    assert run_of(RunFolder(trained).read(), trained).digest == trained.name
     assert record["run"]["ppo"]["steps"] == 20 and record["arguments"]["env"] == "t-ls-small"
     made = record["provenance"]
     assert {"command", "commit", "device", "platform", "started", "versions"} <= set(made)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from splagger.experiments import bench, player, program, runner
+from splagger.experiments import bench, loading, program, runner
 from splagger.experiments.grid import Run
 
 UPDATES, SHORT, BATCH = 12, 5, 80
@@ -108,7 +108,7 @@ def compiled_once(tmp_path_factory):
     before = jax.config.jax_compilation_cache_dir
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", folder)
-        for module in (runner, player, bench):
+        for module in (runner, loading, bench):
             patch.setattr(module, "compile_grid", _remembered)
         jax.config.update("jax_compilation_cache_dir", folder)
         compilation_cache.reset_cache()
