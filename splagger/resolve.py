@@ -35,6 +35,8 @@ def resolve(env: Any) -> EnvRow:
 
 def row_of(env: Any, name: str = "") -> EnvRow:
     """A row for an environment that is in no table, with plain settings."""
+    if isinstance(env, type):
+        raise ValueError(f"{env.__name__} is a class: give an environment, {env.__name__}(…)")
     if isinstance(env, MetaEnv):
         name = name or env.env.spec.name
         return EnvRow(name, "", env.env, env.episodes, PLAIN_FRAMES, PLAIN_PPO)
@@ -75,7 +77,11 @@ def _of_module(place: str) -> EnvRow:
         found = find(place)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"jax:{place} cannot be found ({error})") from None
-    made = found() if isinstance(found, type) or not isinstance(found, _ENVIRONMENTS) else found
+    made = found
+    if isinstance(found, type) or not isinstance(found, _ENVIRONMENTS):
+        if not callable(found):
+            raise ValueError(f"jax:{place} is no environment, nor does it make one: {found!r}")
+        made = found()
     return made if isinstance(made, EnvRow) else row_of(made, f"jax:{place}")
 
 

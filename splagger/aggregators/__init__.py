@@ -1,5 +1,6 @@
 """Permutation-invariant aggregators as commutative monoids: jax and equinox only."""
 
+from splagger.aggregators.checking import check_aggregator as check_aggregator
 from splagger.aggregators.combinators import Halves as Halves
 from splagger.aggregators.combinators import StraightThrough as StraightThrough
 from splagger.aggregators.elementwise import Max as Max

@@ -1,5 +1,6 @@
 """From names to files: who is analyzed, and where the numbers go."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,13 +9,14 @@ from typing import Any
 
 from splagger.analysis.measure import measure
 from splagger.analysis.options import Options
-from splagger.analysis.records import write
+from splagger.analysis.records import DESCRIPTION, read, write
 from splagger.analysis.subjects import Subject, fresh, trained
 from splagger.analysis.table import ANALYSES, Analysis
 from splagger.experiments.compiler import set_up_compiler
 from splagger.experiments.player import Player
 from splagger.experiments.provenance import provenance
 from splagger.methods import METHODS
+from splagger.recorded import RunError
 from splagger.registry import ENVS
 from splagger.tables import lookup
 
@@ -27,12 +29,13 @@ def analyze(
     runs: RunLike | Sequence[RunLike] = (),
     out: str | Path = OUT,
     options: Options | None = None,
+    force: bool = False,
 ) -> list[Path]:
     """Writes <out>/<analysis>/<when>/ and returns these folders. `name` may be "all".
 
     With `runs` (folders, or what `load` gave) their trained agents are analyzed, `when` being the
     environment; without, fresh agents at "initialization". All runs of an environment belong in one
-    call, which replaces what was there.
+    call, which replaces what was there; what was made with other options or of other agents only by `force`.
     """
     options = options or Options()
     options.check()
@@ -51,6 +54,8 @@ def analyze(
             raise ValueError(f"{name} needs {analysis.needs}; not so {', '.join(unfit)}")
         for when in sorted({subject.when for subject in fitting}):
             group = [subject for subject in fitting if subject.when == when]
+            if not force:
+                _check_same(analysis, group, Path(out), options)
             written.append(_write(analysis, group, Path(out), options, origin))
     return written
 
@@ -87,6 +92,24 @@ def _write(
     }
     write(folder, lines, description)
     return folder
+
+
+def _check_same(analysis: Analysis, subjects: list[Subject], out: Path, options: Options) -> None:
+    """Numbers that took long are not replaced by others unasked."""
+    folder = out / analysis.name / subjects[0].when
+    if not (folder / DESCRIPTION).is_file():
+        return
+    made = read(folder)[1]
+    now = {"options": asdict(options), "agents": {s.method: s.origin for s in subjects}}
+    for about, value in json.loads(json.dumps(now)).items():
+        before = made.get(about, {})
+        differ = [k for k in before.keys() | value.keys() if before.get(k) != value.get(k)]
+        if differ:
+            told = ", ".join(f"{k} {before.get(k)} (now {value.get(k)})" for k in sorted(differ))
+            raise RunError(
+                f"{folder} holds an analysis with other {about}: {told}; --out puts this one elsewhere, "
+                "--force replaces that one"
+            )
 
 
 def _check_distinct(subjects: list[Subject]) -> None:

@@ -57,7 +57,7 @@ def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
     return Subject(
         best.run.method.name,
-        best.run.row.name,
+        best.run.row.folder,
         f"run {best.run.digest}, rate {best.point.rate:g}",
         best.env,
         tuple(player.point.seed for player in players),

@@ -69,7 +69,8 @@ def _clear_errors():
             "\nsplagger: stopped; the same command goes on from the last checkpoint",
             file=sys.stderr,
         )
-        sys.exit(130)
+        sys.stderr.flush()
+        os._exit(130)  # what still computes is not waited for
 
 
 def _raised_here(error: Exception) -> bool:

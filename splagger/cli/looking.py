@@ -24,10 +24,15 @@ class Evaluate:
     """Of which rate; the best if not given."""
     seed: int | None = None
     """Of which seed; the best if not given."""
+    every_seed: bool = False
+    """All seeds of the best agent's rate, each alone and their mean with its interval over seeds."""
 
     def __call__(self) -> None:
         from splagger.experiments import api
 
+        if self.every_seed:
+            self._all()
+            return
         player = api.load(self.run, self.rate, self.seed)
         episodes, total = api.evaluate(player, self.tasks)
         rows = [
@@ -36,6 +41,26 @@ class Evaluate:
         rows.append(("meta-episode", f"{total.mean:.3f} ± {total.margin:.3f}"))
         title = f"{self.tasks} tasks, rate {player.point.rate:g}, seed {player.point.seed}"
         table(title, ("", "return, 95% interval"), rows)
+
+    def _all(self) -> None:
+        import numpy as np
+
+        from splagger.experiments import api
+        from splagger.experiments.loading import load_seeds
+        from splagger.figures.stats import estimate
+
+        if self.rate is not None or self.seed is not None:
+            raise ValueError("--every-seed is of the best rate; it takes no --rate and no --seed")
+        players = load_seeds(self.run)
+        scores = [api.evaluate(player, self.tasks)[1] for player in players]
+        rows = [
+            (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
+            for player, s in zip(players, scores, strict=True)
+        ]
+        mean = estimate(lambda x: x.mean(axis=-1), np.array([s.mean for s in scores]))
+        rows.append(("mean of seeds", f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"))
+        title = f"{self.tasks} tasks, rate {players[0].point.rate:g}, {len(players)} seeds"
+        table(title, ("", "return of a meta-episode, 95% interval"), rows)
 
 
 @dataclass(frozen=True)
@@ -199,13 +224,15 @@ class Analyse:
     """Run folders whose agents to analyze; fresh agents if none are given."""
     out: Path = Path("results/analysis")
     """Where the numbers go: NAME/initialization or NAME/ENV below it."""
+    force: bool = False
+    """Replace an analysis that was made with other options."""
     options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
 
     def __call__(self) -> None:
         from splagger.analysis import analyze
         from splagger.figures.memory import draw_memory
 
-        for folder in analyze(self.name, self.run, self.out, self.options):
+        for folder in analyze(self.name, self.run, self.out, self.options, self.force):
             print(folder / "values.csv")
             if folder.parent.name == "memory":
                 for picture in draw_memory(folder):

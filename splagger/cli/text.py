@@ -15,6 +15,15 @@ def assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
+def assignments(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [assignment(text) for text in texts]
+    names = [name for name, _ in pairs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"--set gives {', '.join(twice)} twice")
+    return dict(pairs)
+
+
 def table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     """Columns as wide as their widest entry; plain text, so that it can be piped."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]

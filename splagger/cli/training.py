@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from splagger.cli.text import assignment, number, summary, table
+from splagger.cli.text import assignments, number, summary, table
 
 Positional = tyro.conf.Positional
 
@@ -34,7 +34,7 @@ class Grid:
     temperatures: tuple[float, ...] = ()
     """Initial temperatures to sweep (softmax aggregators)."""
     set: tuple[str, ...] = ()
-    """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE or network.NAME=VALUE."""
+    """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
 
     def run(self, env: str, method: str):
         from splagger.experiments.grid import Run
@@ -48,7 +48,7 @@ class Grid:
             seeds=range(self.first_seed, self.first_seed + self.seeds),
             frames=self.frames,
             episodes=self.episodes,
-            overrides=dict(assignment(text) for text in self.set),
+            overrides=assignments(self.set),
             entropy_weights=self.entropy_weights,
             kl_weights=self.kl_weights,
             temperatures=self.temperatures,
@@ -107,7 +107,7 @@ class Train:
     """An environment, see `splagger list`; gym:ID or gym:MODULE:FUNCTION of Gymnasium's, jax:MODULE:NAME or
     gymnax:ID of JAX's."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")]
-    """A method, see `splagger list`."""
+    """A method, see `splagger list`; or MODULE:NAME of one of your own."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
     out: Path = Path("runs")
     """Where run folders go."""
@@ -120,6 +120,11 @@ class Train:
         from splagger.experiments.runner import execute
 
         run = self.grid.run(self.env, self.method)
+        frames = run.config.updates * run.row.ppo.batch
+        if self.grid.frames is not None and frames != run.frames:
+            print(
+                f"{frames:,} frames: whole updates of {run.row.ppo.batch:,}, and whole evaluations"
+            )
         folder, worked = execute(run, self.out, self.force, self.save_every)
         if not worked:
             print(
@@ -147,6 +152,8 @@ class Sweep:
     def __call__(self) -> None:
         from splagger.experiments.side_by_side import train_all
 
+        if not self.envs or not self.methods:
+            raise ValueError("a sweep needs at least one of --envs and one of --methods")
         runs = {}
         for env in self.envs:  # all names are looked up before anything starts
             for method in self.methods:
@@ -186,14 +193,17 @@ class Reproduce:
 
         if self.fresh < 0:
             raise ValueError(f"--fresh must be 0 or more, got {self.fresh}")
-        figures, folders = select(self.name), []
+        figures, folders, planned = select(self.name), [], 0
         read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731
         for stage in (sweeps, ft.partial(fresh_seeds, seeds=self.fresh)):
             plans = stage(figures, read())  # the second rests on what the first has trained
             _tell(plans)
+            planned += len(plans)
             if not self.plan:
                 runs = [plan.run for plan in plans]
                 folders += train_all(runs, self.out, self.jobs, self.save_every)
+        if not planned:
+            print(f"{self.name} lacks no run")
         if self.plan:
             return
         self._analyze(figures, read())
@@ -262,7 +272,7 @@ class Bench:
     def __call__(self) -> None:
         from splagger.experiments.bench import measure
 
-        settings = dict(assignment(text) for text in self.set)
+        settings = assignments(self.set)
         result = measure(self.env, self.method, self.runs, self.blocks, settings)
         if self.json:
             print(json.dumps(result, indent=2))

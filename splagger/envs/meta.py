@@ -152,7 +152,9 @@ class MetaEnv(AbstractMetaEnv):
     def to_render(self) -> "MetaEnv":
         if not hasattr(self.env, "render"):
             name = self.env.spec.name
-            raise ValueError(f"{name} cannot be drawn: it has no render(task, state) → [H, W, 3]")
+            raise ValueError(
+                f"{name} cannot be drawn: it has no render(task, state, episode, episodes) → [H, W, 3]"
+            )
         return self
 
     def render(self, state: MetaState):

@@ -19,7 +19,7 @@ from splagger.experiments.runner import execute
 from splagger.methods import Method
 from splagger.ppo.evaluate import episode_returns
 from splagger.ppo.train import FRESH_STREAM
-from splagger.recorded import RecordedRun
+from splagger.recorded import RecordedRun, RunError
 from splagger.registry import PAPER_RATES
 
 if TYPE_CHECKING:
@@ -60,7 +60,12 @@ def curves(path: str | Path) -> "pandas.DataFrame":
     """The curves of a run folder."""
     import pandas
 
-    frame = pandas.read_csv(RecordedRun(path).curves)
+    run = RecordedRun(path)
+    run.read()  # tells what is no run folder
+    try:
+        frame = pandas.read_csv(run.curves)
+    except (FileNotFoundError, pandas.errors.EmptyDataError):
+        raise RunError(f"{path} has not got to its first evaluation yet") from None
     frame.attrs["folder"] = str(path)
     return frame
 

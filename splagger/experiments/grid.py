@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import inspect
 import itertools
 import json
 import math
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from splagger.agent import Network
+from splagger.aggregators import AbstractAggregator, check_aggregator
 from splagger.aggregators import temperatures as temperatures_of
 from splagger.envs import MetaEnv, check_env
+from splagger.envs.places import find
 from splagger.methods import METHODS, Method
 from splagger.policy import Deterministic
 from splagger.ppo.types import Config, PPOConfig
@@ -60,6 +63,7 @@ class Run:
     kl_weights: tuple[float, ...]
     temperatures: tuple[float, ...]
     overrides: tuple[tuple[str, Any], ...] = ()
+    place: str = ""  # of the method, "package.module:name", where it is in no table
 
     @classmethod
     def create(
@@ -77,14 +81,14 @@ class Run:
     ) -> "Run":
         """Names are looked up, defaults come from the environment's row and the method.
 
-        `env` is whatever `resolve` knows. `episodes` are those of a task. `overrides` maps "ppo.…", "env.…" and
-        "network.…" to other values; every empty grid means the row's own number. `seeds` are named, or so many.
+        `env` is whatever `resolve` knows, `method` a name, a place ("package.module:name") or a `Method`. `episodes`
+        are those of a task. `overrides` maps "ppo.…", "env.…", "network.…" and "method.…" to other values; every
+        empty grid means the row's own number. `seeds` are named, or so many.
         """
         row = resolve(env)
         row = row if episodes is None else replace(row, episodes=episodes)
-        chosen = lookup(METHODS, method, "method") if isinstance(method, str) else method
         overrides = _settings(row) | dict(overrides or {})
-        row = _override(row, overrides)
+        row, chosen = _override(row, _method(method), overrides)
         listed: Any = range(int(seeds)) if isinstance(seeds, numbers.Integral) else seeds
         frames = row.frames if frames is None else frames
         if not math.isfinite(frames):
@@ -99,6 +103,7 @@ class Run:
             _floats(kl_weights) or (row.ppo.kl_weight,),
             _floats(temperatures) or (_own_temperature(chosen),),
             tuple(sorted(overrides.items())),
+            method if isinstance(method, str) and ":" in method else "",
         )
         run._check()
         return run
@@ -145,6 +150,8 @@ class Run:
             ) from None
         if isinstance(meta, MetaEnv):
             check_env(meta.env)
+        if self.method.skip < 1 and not _is_ours(self.method.aggregator):
+            check_aggregator(self.method.aggregator)
 
     @property
     def points(self) -> list[Point]:
@@ -159,7 +166,7 @@ class Run:
         """What `create` needs to make this run again, as plain data."""
         return {
             "env": self.row.name,
-            "method": self.method.name,
+            "method": self.place or self.method.name,
             "episodes": self.row.episodes,
             "frames": self.frames,
             "rates": self.rates,
@@ -173,7 +180,7 @@ class Run:
     def command(self) -> str:
         """The command line that makes this run, with what is not usual; a comment where it cannot (seeds
         with gaps)."""
-        words = ["splagger", "train", self.row.name, self.method.name]
+        words = ["splagger", "train", self.row.name, self.place or self.method.name]
         if self.row.episodes != _usual_episodes(self.row.name):
             words += ["--episodes", str(self.row.episodes)]
         for option, usual in self._usual_grid().items():
@@ -235,9 +242,24 @@ class Run:
         return -(-updates // interval) * interval
 
 
-def _override(row: EnvRow, overrides: Mapping[str, Any]) -> EnvRow:
-    """The row with "part.field" replaced, each value checked against the field's type."""
-    parts = {"ppo": row.ppo, "network": row.network, "env": row.env}
+def _method(given: str | Method) -> Method:
+    """By its name or its place."""
+    if not isinstance(given, str):
+        return given
+    if ":" not in given:
+        return lookup(METHODS, given, "method")
+    try:
+        found = find(given)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"method {given} cannot be found ({error})") from None
+    if not isinstance(found, Method):
+        raise ValueError(f"{given} is no splagger.Method but {type(found).__name__}")
+    return found
+
+
+def _override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple[EnvRow, Method]:
+    """Both with "part.field" replaced, each value checked against the field's type."""
+    parts = {"ppo": row.ppo, "network": row.network, "env": row.env, "method": method}
     changes: dict[str, dict[str, Any]] = {}
     for path, value in overrides.items():
         part, _, name = path.partition(".")
@@ -247,7 +269,11 @@ def _override(row: EnvRow, overrides: Mapping[str, Any]) -> EnvRow:
             {k: v for k, v in hints.items() if not k.startswith("_")}, name, f"{part} setting"
         )
         changes.setdefault(part, {})[name] = _convert(path, value, kind)
-    return replace(row, **{part: _replace(parts[part], new) for part, new in changes.items()})
+    if "name" in changes.get("method", {}):
+        raise ValueError("a method keeps its name; give another method instead")
+    new = {part: _replace(parts[part], fields) for part, fields in changes.items()}
+    changed: Any = new.pop("method", method)
+    return replace(row, **new), changed
 
 
 def _usual_episodes(name: str) -> int | None:
@@ -270,7 +296,12 @@ def _own_temperature(method: Method) -> float:
 
 def _floats(given: Number | Sequence[Number]) -> tuple[float, ...]:
     """Of one number, or of several."""
-    return tuple(map(float, [given] if isinstance(given, numbers.Real) else given))
+    try:
+        return tuple(map(float, [given] if isinstance(given, numbers.Real) else given))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"rates and other grids are numbers or lists of them, got {given!r}"
+        ) from None
 
 
 def _plain(value: Any) -> Any:
@@ -279,8 +310,30 @@ def _plain(value: Any) -> Any:
         return value.describe()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"kind": type(value).__name__, **fields}
+        return {"kind": type(value).__name__, **_code(type(value)), **fields}
     return [_plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _of_this_package(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _is_ours(aggregator: AbstractAggregator) -> bool:
+    """Whether it and all it is made of are this package's: those are tested."""
+    parts = vars(aggregator).values()
+    inner = [part for part in parts if isinstance(part, AbstractAggregator)]
+    return _of_this_package(type(aggregator)) and all(map(_is_ours, inner))
+
+
+def _code(kind: type) -> dict[str, str]:
+    """A digest of the source of a class that is not this package's: who edits it makes another experiment."""
+    if _of_this_package(kind):
+        return {}
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):  # typed into a prompt: there is no source to be had
+        return {}
+    return {"code": hashlib.sha256(source.encode()).hexdigest()[:10]}
 
 
 def _text(value: Any) -> str:

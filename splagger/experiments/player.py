@@ -56,7 +56,7 @@ class Player:
         `next_obs`, and the agent goes on remembering.
         """
         if self._obs is None:
-            raise RuntimeError("observe() tells what came of an action: call act() first")
+            raise RuntimeError("observe() tells what came of an action: call act() before each")
         example = self.env.space.zero()
         step = Transition(
             jnp.asarray(self._obs),
@@ -65,9 +65,18 @@ class Player:
             jnp.asarray(self._checked("next_obs", next_obs)),
         )
         self.memory = self._observe(self.agent, self.memory, step, bool(task_done))
+        self._obs = None
 
     def _checked(self, name: str, obs: Any) -> np.ndarray:
-        obs = np.asarray(obs, np.float32)
+        try:
+            obs = np.asarray(obs, np.float32)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{name} must be {self.env.obs_size} numbers, got {type(obs).__name__}; of a Gymnasium "
+                "environment, agent.env.flatten(…) gives them"
+            ) from None
+        if not np.isfinite(obs).all():
+            raise ValueError(f"{name} must be finite, got {obs}")
         if obs.shape != (self.env.obs_size,):
             flag = " (the last number is the done flag)" if self.env.episodes > 1 else ""
             raise ValueError(

@@ -2,8 +2,11 @@
 
 import contextlib
 import math
+import queue
 import signal
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +42,7 @@ class Execution:
         program = compile_grid(self.config, self.points)
         state = self._resume(program)
         events = Events(self.folder.path / "tensorboard", self.points, self._frames())
-        saved, asked = time.monotonic(), _Asked()
+        saved, asked = time.monotonic(), _Asked(self.view)
         try:
             with asked, self.view:
                 needed = ("block",) if state else ("init", "evaluate", "block")
@@ -60,7 +63,13 @@ class Execution:
 
     def _begin(self, program: Program) -> TrainState:
         state = program.init()
-        self._absorb(program.evaluate(state), None)
+        metrics = program.evaluate(state)
+        if not np.isfinite(metrics["return"]).any():
+            raise RunError(
+                f"{self.run.row.name}: the return is {metrics['return'][0]} before any training; look for NaN or "
+                "infinity in its rewards and observations"
+            )
+        self._absorb(metrics, None)
         return state
 
     def _resume(self, program: Program) -> TrainState | None:
@@ -77,7 +86,7 @@ class Execution:
 
     def _block(self, program: Program, state: TrainState, events: Events) -> TrainState:
         started = time.monotonic()
-        state, metrics = program.block(state)
+        state, metrics = _listening(program.block, state)
         elapsed = time.monotonic() - started
         self.update += self.config.ppo.eval_interval
         self.seconds += elapsed
@@ -97,9 +106,9 @@ class Execution:
                 continue
             if not all(math.isfinite(v) for v in values.values()):
                 self.stopped[name] = self.update
+                others = "the other runs go on" if self._alive() else "no run is left"
                 self.view.note(
-                    f"stopped: rate {point.rate:g}, seed {point.seed} is not finite at update {self.update}; "
-                    "the other runs go on"
+                    f"stopped: rate {point.rate:g}, seed {point.seed} is not finite at update {self.update}; {others}"
                 )
                 continue
             row = {
@@ -150,11 +159,31 @@ class Execution:
         return len(self.stopped) < len(self.points)
 
 
+def _listening(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)` in a thread of its own: Python hears signals only between steps of the main one."""
+    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def work():
+        try:
+            done.put((function(*args), None))
+        except BaseException as error:
+            done.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        with contextlib.suppress(queue.Empty):
+            result, error = done.get(timeout=0.2)
+            break
+    if error is not None:
+        raise error
+    return result
+
+
 class _Asked:
     """Notes SIGINT and SIGTERM, so that a block is finished and saved; a second SIGINT is obeyed at once."""
 
-    def __init__(self):
-        self.to_stop, self.previous = False, {}
+    def __init__(self, view: progress.Silent):
+        self.to_stop, self.previous, self.view = False, {}, view
 
     def __enter__(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -172,6 +201,9 @@ class _Asked:
         if self.to_stop:
             raise KeyboardInterrupt
         self.to_stop = True
+        self.view.note(
+            "stopping after this block of updates, to save it; once more stops at once, without saving"
+        )
 
 
 def execute(

@@ -1,13 +1,18 @@
 """What is run: the grid's points, what names an experiment, and what refuses to be one."""
 
+import importlib
 import json
+import linecache
 import math
+import sys
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from splagger.aggregators import Softmax, StraightThrough
+from splagger.envs import TMaze
+from splagger.envs.places import find
 from splagger.experiments.grid import Run
 from splagger.methods import Method
 from splagger.policy import Gaussian
@@ -152,7 +157,7 @@ MISTAKES = [
     ("ppo.minibatches", "7", r"ppo\.minibatches=7 does not divide the 80 steps"),
     ("ppo.cilp", "1", r"no ppo setting 'cilp'; did you mean clip\?"),
     ("pop.clip", "1", r"no setting group 'pop'; did you mean ppo\?"),
-    ("clip", "1", "no setting group 'clip'; there are env, network, ppo"),
+    ("clip", "1", "no setting group 'clip'; there are env, method, network, ppo"),
     ("network.hiden", "1", r"no network setting 'hiden'; did you mean hidden"),
     ("env.lenght", "1", r"no env setting 'lenght'; did you mean length\?"),
 ]
@@ -238,3 +243,75 @@ def test_values_from_python_and_from_json_become_the_type_of_the_setting():
 def test_a_run_knows_its_folder():
     run = tiny(method="rnn")
     assert run.folder("there") == Path("there") / "t-ls-small" / "rnn" / run.digest
+
+
+MODULE = """
+import jax.numpy as jnp
+from splagger import Method
+from splagger.aggregators import Max
+
+class Mine(Max):
+    def read(self, aggregate):
+        return {read}
+
+method = Method("mine", aggregator=Mine())
+number = 3
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """Writes a module with a method of one's own, as if in a new process."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(read="jnp.tanh(aggregate)"):
+        (tmp_path / "own_method.py").write_text(MODULE.format(read=read))
+        sys.modules.pop("own_method", None)
+        linecache.clearcache()
+        find.cache_clear()
+        importlib.invalidate_caches()
+
+    write()
+    return write
+
+
+def test_a_method_of_ones_own_is_found_by_its_place(own_module):
+    run = tiny(method="own_method:method")
+    assert run.method.name == "mine" and run.folder("out").parent.name == "mine"
+    assert run.arguments()["method"] == "own_method:method"
+    assert run.command().startswith("splagger train t-ls-small own_method:method ")
+    assert Run.create(**json.loads(json.dumps(run.arguments()))).digest == run.digest
+    for place, message in (
+        ("own_method:nothing", "method own_method:nothing cannot be found"),
+        ("nowhere:method", "method nowhere:method cannot be found"),
+        ("own_method:number", r"own_method:number is no splagger\.Method but int"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tiny(method=place)
+
+
+def test_code_of_ones_own_is_part_of_the_experiment(own_module):
+    before = tiny(method="own_method:method").digest
+    assert tiny(method="own_method:method").digest == before
+    own_module("jnp.sin(aggregate)")
+    assert tiny(method="own_method:method").digest != before
+    assert '"code"' not in json.dumps(tiny().describe())  # ours is told by the commit
+
+
+def test_settings_of_a_method():
+    run = tiny(overrides=SETTINGS | {"method.skip": "0.25", "method.encoder": "lstm"})
+    assert (run.method.skip, run.method.encoder, run.method.name) == (0.25, "lstm", "splagger")
+    assert run.digest != tiny().digest
+    assert Run.create(**json.loads(json.dumps(run.arguments()))) == run
+    for name, value, message in (
+        ("method.skip", "2", r"skip must lie in 0 … 1, got 2"),
+        ("method.encoder", "gur", "no encoder 'gur'; did you mean gru"),
+        ("method.name", "mine", "a method keeps its name"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tiny(overrides=SETTINGS | {name: value})
+
+
+def test_a_class_is_no_environment():
+    with pytest.raises(ValueError, match=r"TMaze is a class: give an environment, TMaze\(…\)"):
+        tiny(env=TMaze)

@@ -1,0 +1,50 @@
+"""The laws of an aggregator, tried on random numbers: a new one that breaks them is told which."""
+
+import functools as ft
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from splagger.aggregators.monoid import AbstractAggregator
+
+TOLERANCE = 1e-4  # of the largest number that is compared: sums of floats depend on their order
+
+
+@ft.cache
+def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
+    """Raises a ValueError that names the law which does not hold for encodings of `size` numbers.
+
+    `combine` must be associative and commutative and `empty` its unit, or a memory would depend on how a
+    sequence is cut into pieces; `read` must give a vector.
+
+    >>> from splagger.aggregators import Max
+    >>> check_aggregator(Max())
+    """
+    name = type(aggregator).__name__
+    a, b, c = jr.normal(jr.key(0), (3, size))
+    lift, combine = eqx.filter_jit(aggregator.lift), eqx.filter_jit(aggregator.combine)
+    try:
+        x, y, z, unit = lift(a), lift(b), lift(c), aggregator.empty(a)
+        read = aggregator.read(x)
+        sides = {
+            "combine is not associative": (combine(combine(x, y), z), combine(x, combine(y, z))),
+            "combine is not commutative": (combine(x, y), combine(y, x)),
+            "empty is no unit of combine": (combine(unit, x), x),
+            "empty is no unit of combine, on the right": (combine(x, unit), x),
+        }
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    if getattr(read, "ndim", None) != 1:
+        raise ValueError(f"{name}: read must give a vector, not {jnp.shape(read)}")
+    for problem, (left, right) in sides.items():
+        if jax.tree.structure(left) != jax.tree.structure(right):
+            raise ValueError(f"{name}: combine changes the form of an aggregate")
+        # What counts is what is read: two aggregates may stand for the same.
+        left, right = (np.asarray(aggregator.read(side)) for side in (left, right))
+        scale = max(1.0, float(np.abs(right).max(initial=0.0)))
+        if not np.allclose(left, right, rtol=0, atol=TOLERANCE * scale):
+            off = float(np.abs(left - right).max())
+            raise ValueError(f"{name}: {problem} (off by {off:.3g})")
