@@ -135,7 +135,8 @@ def test_a_file_where_the_runs_should_go_is_told(tmp_path, capsys):
 def test_what_is_no_run_is_told(command, name, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    assert "is no run folder" in refused(capsys, command, str(tmp_path / name))
+    told = "is no agent that splagger wrote" if name == "file" else "is no run folder"
+    assert told in refused(capsys, command, str(tmp_path / name))
 
 
 def test_a_place_that_cannot_be_written_is_told(trained, tmp_path, capsys):  # noqa: F811
@@ -168,7 +169,8 @@ def test_reproduce_tells_its_plan_and_does_not_do_what_is_done(tmp_path, capsys)
     assert not list(tmp_path.iterdir())
     results = Path(__file__).parent.parent / "results"
     main(["reproduce", "memory/t-ls", "--out", str(results)])  # committed: nothing is left to do
-    assert capsys.readouterr().out.startswith("\nsplagger figure memory/t-ls --runs")
+    told = capsys.readouterr().out
+    assert told.startswith("memory/t-ls lacks no run\n\nsplagger figure memory/t-ls --runs")
     assert "--fresh must be 0 or more" in refused(
         capsys, "reproduce", "memory/t-ls", "--fresh", "-1"
     )
@@ -179,7 +181,12 @@ def test_evaluate_watch_and_plot_show_a_trained_agent(trained, tmp_path, capsys)
     main(["evaluate", str(trained), "--tasks", "6", "--rate", "3e-4", "--seed", "1"])
     out = capsys.readouterr().out
     assert "6 tasks, rate 0.0003, seed 1" in out and out.count("±") == 5
-    main(["watch", str(trained), "-o", str(tmp_path / "life.gif")])
+    main(["evaluate", str(trained), "--tasks", "6", "--every-seed"])
+    out = capsys.readouterr().out
+    assert out.count("seed ") == 2 and "mean of seeds" in out
+    main(["export", str(trained), "-o", str(tmp_path / "agent.npz"), "--seed", "1"])
+    assert "agent.npz: rate" in capsys.readouterr().out
+    main(["watch", str(tmp_path / "agent.npz"), "-o", str(tmp_path / "life.gif")])
     main(["plot", str(trained.parents[2]), "-o", str(tmp_path / "curves.png")])
     for name in ("life.gif", "curves.png"):
         with Image.open(tmp_path / name) as picture:

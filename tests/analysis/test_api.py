@@ -112,7 +112,10 @@ def test_the_same_command_writes_the_same_values(everything, tmp_path):
         assert (again / "values.csv").read_bytes() == (
             out / name / "initialization" / "values.csv"
         ).read_bytes()
-    (alone,) = analyze("gradient-inputs", out=tmp_path, options=replace(SMALL, seeds=1))
+    other = replace(SMALL, seeds=1)
+    with pytest.raises(RunError, match=r"holds an analysis with other options: seeds 2 \(now 1\)"):
+        analyze("gradient-inputs", out=tmp_path, options=other)
+    (alone,) = analyze("gradient-inputs", out=tmp_path, options=other, force=True)
     assert_close(values_of(alone), values_of(out / "gradient-inputs" / "initialization"), rtol=1e-4)
 
 

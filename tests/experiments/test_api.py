@@ -112,6 +112,7 @@ def test_the_end_of_a_task_and_a_reset_empty_the_memory(fresh):
         fresh.act(obs)
         fresh.observe(action, reward, next_obs)
         assert not np.allclose(fresh.memory.output, fresh.agent.start().output)
+        fresh.act(next_obs)
         end((action, reward, next_obs))
         assert_close(fresh.memory, fresh.agent.start(), rtol=1e-6)
 
@@ -138,11 +139,11 @@ def test_next_observations_of_another_shape_are_refused_with_the_right_one(fresh
 
 
 def test_nothing_can_be_observed_before_an_action(fresh):
-    with pytest.raises(RuntimeError, match=r"call act\(\) first"):
+    with pytest.raises(RuntimeError, match=r"call act\(\) before each"):
         fresh.observe(0, 0.0, np.zeros(5))
     fresh.act(np.zeros(5))
     fresh.reset()
-    with pytest.raises(RuntimeError, match=r"call act\(\) first"):
+    with pytest.raises(RuntimeError, match=r"call act\(\) before each"):
         fresh.observe(0, 0.0, np.zeros(5))
 
 

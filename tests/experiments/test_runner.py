@@ -2,20 +2,35 @@
 
 import errno
 import math
+import os
 import re
 import shutil
+import signal
+import threading
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas
 import pytest
 
 import splagger
+from splagger.envs import MetaEnv, TMaze
 from splagger.experiments import progress, records, runner
 from splagger.experiments.loading import run_of
 from splagger.experiments.records import RunError, RunFolder
 from splagger.experiments.summary import summarize
-from tests.experiments.tiny import BATCH, SHORT, UPDATES, arguments, contents, finish, start, tiny
+from tests.experiments.tiny import (
+    BATCH,
+    SETTINGS,
+    SHORT,
+    UPDATES,
+    arguments,
+    contents,
+    finish,
+    start,
+    tiny,
+)
 
 EPISODES = [f"return_episode_{k}" for k in (1, 2, 3, 4)]
 RUN_COLUMNS = ["rate", "entropy_weight", "kl_weight", "temperature", "seed"]
@@ -201,3 +216,35 @@ def test_what_several_devices_trained_can_be_loaded_on_one(on_three_devices):
     process.wait(timeout=120)
     (folder,) = records.find(out)
     assert splagger.load(folder.path, seed=1).point.seed == 1
+
+
+class Nothing(TMaze):
+    """Its rewards are no numbers."""
+
+    def step(self, key, task, state, action):
+        state, out = super().step(key, task, state, action)
+        return state, out._replace(reward=out.reward * jnp.nan)
+
+
+def test_an_environment_of_no_numbers_is_told_and_not_finished(tmp_path):
+    run = tiny(env=MetaEnv(Nothing(length=5), 2), overrides=SETTINGS)
+    for _ in range(2):  # the second time too
+        with pytest.raises(RunError, match="return is nan before any training; look for NaN"):
+            runner.execute(run, tmp_path, show=False)
+    (folder,) = records.find(tmp_path)
+    assert not folder.read()["finished"]
+    with pytest.raises(RunError, match="has not got to its first evaluation yet"):
+        splagger.curves(folder.path)
+
+
+def test_signals_are_heard_while_a_block_runs():
+    """The block waits for a signal that only the main thread can hear."""
+    heard = threading.Event()
+    before = signal.signal(signal.SIGUSR1, lambda *_: heard.set())
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        assert runner._listening(heard.wait, 20)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    with pytest.raises(ZeroDivisionError):
+        runner._listening(lambda: 1 / 0)

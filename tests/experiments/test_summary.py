@@ -36,7 +36,7 @@ def test_methods_have_their_colors_and_the_environment_its_best_return(tmp_path,
     panel, lines = lines_of(tmp_path, drawn)
     assert lines["splagger"].style.color == "#0072B2" and lines["rnn"].style.color == "#D55E00"
     assert (panel.best, panel.x_label) == (16.0, "frames (millions)")
-    assert lines["rnn"].x[-1] == 40
+    assert lines["rnn"].x[-1] == 1.5
 
 
 def test_numbers_that_one_run_sweeps_are_lines_of_their_own(tmp_path, drawn):
