@@ -17,6 +17,9 @@ class Silent:
     def __exit__(self, *_):
         return None
 
+    def begin(self, seconds: float) -> None:
+        """Called when the program is compiled, which took so long."""
+
     def show(self, update: int, frames: int, rate: float, returns: Sequence[float]) -> None:
         """Called after every block with the frames a second of training and each run's return."""
 
@@ -42,6 +45,9 @@ class Lines(Silent):
         self.write(f"{self.title}  compiling …")
         return self
 
+    def begin(self, seconds):
+        self.write(f"{self.title}  compiled in {seconds:.0f} s, training …")
+
     def show(self, update, frames, rate, returns):
         now = time.monotonic()
         if now - self.last < self.every and update < self.updates:
@@ -57,10 +63,11 @@ class Lines(Silent):
         self.write(text)
 
     def remaining(self, update, frames, rate) -> str:
-        if not rate or not update:
-            return "compiled program follows"
-        left = (self.updates - update) / update * frames * len(self.points) / rate
-        return f"{int(left // 60)}:{int(left % 60):02d} to go"
+        """Hours, minutes and seconds at this speed."""
+        left = int((self.updates - update) / max(update, 1) * frames * len(self.points) / rate)
+        minutes, seconds = divmod(left, 60)
+        hours, minutes = divmod(minutes, 60)
+        return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d} to go"
 
 
 class LiveView(Lines):
@@ -80,6 +87,9 @@ class LiveView(Lines):
 
     def __exit__(self, *error):
         self.live.__exit__(*error)
+
+    def begin(self, seconds):
+        self.live.update(f"{self.title}: compiled in {seconds:.0f} s, training …")
 
     def show(self, update, frames, rate, returns):
         from rich.console import Group

@@ -47,6 +47,7 @@ class Execution:
             with asked, self.view:
                 needed = ("block",) if state else ("init", "evaluate", "block")
                 self.record["compile_seconds"] = round(program.compile(*needed), 1)
+                self.view.begin(self.record["compile_seconds"])
                 state = state or self._begin(program)
                 while self.update < self.config.updates and not asked.to_stop and self._alive():
                     state = self._block(program, state, events)

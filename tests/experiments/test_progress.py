@@ -15,6 +15,7 @@ def lines(every: float) -> list[str]:
     written = []
     view = progress.Lines("title", tiny().points, 3, every, written.append)
     with view:
+        view.begin(7.4)
         for update in (1, 2, 3):
             view.show(update, 80 * update, 100.0, RETURNS)
         view.note("a note")
@@ -26,7 +27,9 @@ def updates(written: list[str]) -> list[str]:
 
 
 def test_lines_tell_where_a_run_is():
-    first = updates(lines(every=0.0))[0]
+    written = lines(every=0.0)
+    assert ["compiling" in written[0], "compiled in 7 s" in written[1]] == [True, True]
+    first = updates(written)[0]
     for part in ("title", "update 1/3", "80 frames a run", "100 frames/s", "best return 2.50"):
         assert part in first
     assert "0:06 to go" in first  # 2 updates of 80 frames of 4 runs at 100 a second
@@ -45,6 +48,7 @@ def test_the_live_view_shows_rates_runs_that_stopped_and_notes(early, capsys):
     if early:
         view.note("a note")
     with view:
+        view.begin(7.4)
         view.show(1, 80, 100.0, RETURNS)
         if not early:
             view.note("a note")
@@ -56,3 +60,9 @@ def test_the_live_view_shows_rates_runs_that_stopped_and_notes(early, capsys):
 def test_the_view_fits_where_the_output_goes():
     assert type(progress.choose("title", tiny().points, 3, show=False)) is progress.Silent
     assert type(progress.choose("title", tiny().points, 3)) is progress.Lines
+
+
+def test_long_times_are_told_in_hours():
+    view = progress.Lines("title", tiny().points, 3, 0.0, print)
+    assert view.remaining(1, 80, 640 / 29_000) == "8:03:20 to go"
+    assert view.remaining(1, 80, 640 / 75) == "1:15 to go"
