@@ -15,6 +15,15 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+# A file is tested by one process. These take longest, and begin first, so that none is waited for at the end.
+LONGEST = ("test_examples", "test_cli", "test_resume", "test_side_by_side", "test_runner")
+
+
+def pytest_collection_modifyitems(items):
+    place = {f"{name}.py": index for index, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+
 @pytest.fixture(autouse=True)
 def doctest_names(doctest_namespace):
     """The names that every docstring example may use."""

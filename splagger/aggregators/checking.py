@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 
 from splagger.aggregators.monoid import AbstractAggregator
 
@@ -43,8 +42,8 @@ def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
         if jax.tree.structure(left) != jax.tree.structure(right):
             raise ValueError(f"{name}: combine changes the form of an aggregate")
         # What counts is what is read: two aggregates may stand for the same.
-        left, right = (np.asarray(aggregator.read(side)) for side in (left, right))
-        scale = max(1.0, float(np.abs(right).max(initial=0.0)))
-        if not np.allclose(left, right, rtol=0, atol=TOLERANCE * scale):
-            off = float(np.abs(left - right).max())
+        left, right = (aggregator.read(side) for side in (left, right))
+        scale = max(1.0, float(jnp.abs(right).max(initial=0.0)))
+        if not jnp.allclose(left, right, rtol=0, atol=TOLERANCE * scale):
+            off = float(jnp.abs(left - right).max())
             raise ValueError(f"{name}: {problem} (off by {off:.3g})")

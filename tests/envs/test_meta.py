@@ -182,8 +182,8 @@ def test_a_task_that_ends_at_its_time_limit_was_not_cut_off():
             return state, out._replace(truncated=out.terminated | out.truncated)
 
     env, ends = MetaEnv(Both(length=3), episodes=1), []
-    state = env.reset(jr.key(0))
+    state, step = env.reset(jr.key(0)), jax.jit(env.step)
     for t in range(30):
-        state, out = jax.jit(env.step)(jr.key(t), state, jnp.int32(t % 4))
+        state, out = step(jr.key(t), state, jnp.int32(t % 4))
         ends.append((bool(out.terminated), bool(out.truncated)))
     assert (True, False) in ends and (True, True) not in ends
