@@ -8,21 +8,19 @@ import json
 import math
 import numbers
 import shlex
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from splagger.agent import Network
 from splagger.aggregators import AbstractAggregator, check_aggregator
 from splagger.aggregators import temperatures as temperatures_of
 from splagger.envs import MetaEnv, check_env
 from splagger.envs.places import find
+from splagger.experiments.settings import override
 from splagger.methods import METHODS, Method
 from splagger.policy import Deterministic
-from splagger.ppo.types import Config, PPOConfig
+from splagger.ppo.types import Config
 from splagger.registry import PAPER_RATES, EnvRow
 from splagger.resolve import resolve
 from splagger.tables import lookup
@@ -88,7 +86,7 @@ class Run:
         row = resolve(env)
         row = row if episodes is None else replace(row, episodes=episodes)
         overrides = _settings(row) | dict(overrides or {})
-        row, chosen = _override(row, _method(method), overrides)
+        row, chosen = override(row, _method(method), overrides)
         listed: Any = range(int(seeds)) if isinstance(seeds, numbers.Integral) else seeds
         frames = row.frames if frames is None else frames
         if not math.isfinite(frames):
@@ -257,25 +255,6 @@ def _method(given: str | Method) -> Method:
     return found
 
 
-def _override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple[EnvRow, Method]:
-    """Both with "part.field" replaced, each value checked against the field's type."""
-    parts = {"ppo": row.ppo, "network": row.network, "env": row.env, "method": method}
-    changes: dict[str, dict[str, Any]] = {}
-    for path, value in overrides.items():
-        part, _, name = path.partition(".")
-        owner = lookup(parts, part, "setting group")
-        hints = typing.get_type_hints(type(owner))
-        kind = lookup(
-            {k: v for k, v in hints.items() if not k.startswith("_")}, name, f"{part} setting"
-        )
-        changes.setdefault(part, {})[name] = _convert(path, value, kind)
-    if "name" in changes.get("method", {}):
-        raise ValueError("a method keeps its name; give another method instead")
-    new = {part: _replace(parts[part], fields) for part, fields in changes.items()}
-    changed: Any = new.pop("method", method)
-    return replace(row, **new), changed
-
-
 def _usual_episodes(name: str) -> int | None:
     """What a task of this name has if nothing is said; None for names that are in no table."""
     try:
@@ -339,71 +318,3 @@ def _code(kind: type) -> dict[str, str]:
 def _text(value: Any) -> str:
     """A setting as the command line takes it."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-
-
-def _replace(owner: PPOConfig | Network | Any, changes: dict[str, Any]):
-    return dataclasses.replace(owner, **changes)
-
-
-def _convert(path: str, value: Any, kind: Any) -> Any:
-    """A value, or what a text says, as the field's type: numbers, yes/no, lists (in a text, with commas)."""
-    origin, options = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        empty = value is None or (isinstance(value, str) and value.lower() == "none")
-        if empty and type(None) in options:
-            return None
-        kind = next(option for option in options if option is not type(None))
-        return _convert(path, value, kind)
-    if origin is tuple:
-        return tuple(_convert(path, item, options[0]) for item in _items(path, value))
-    if hasattr(kind, "_fields"):  # a named tuple
-        hints, items = typing.get_type_hints(kind), _items(path, value)
-        if len(items) != len(kind._fields):
-            raise ValueError(
-                f"{path} takes {len(kind._fields)} values, got {len(items)}: {value!r}"
-            )
-        kinds = [hints[field] for field in kind._fields]
-        return kind(*(_convert(path, i, k) for i, k in zip(items, kinds, strict=True)))
-    if kind not in PLAIN and not isinstance(value, str):
-        return tuple(value) if isinstance(value, list) else value
-    try:
-        return PLAIN[kind](value)
-    except (KeyError, ValueError, TypeError, OverflowError):
-        name = getattr(kind, "__name__", kind)
-        raise ValueError(f"{path} takes a {name}, got {value!r}") from None
-
-
-def _items(path: str, value: Any) -> list[Any]:
-    if isinstance(value, str):
-        return [item for item in value.split(",") if item]
-    if not isinstance(value, Sequence):
-        raise ValueError(f"{path} takes several values, got {value!r}")
-    return list(value)
-
-
-def _float(value: Any) -> float:
-    if isinstance(value, bool):
-        raise TypeError
-    return float(value)
-
-
-def _int(value: Any) -> int:
-    number = _float(value)
-    if number != int(number):
-        raise ValueError
-    return int(value) if isinstance(value, numbers.Integral) else int(number)
-
-
-def _bool(value: Any) -> bool:
-    return {True: True, False: False, "true": True, "false": False}[
-        value.lower() if isinstance(value, str) else value
-    ]
-
-
-def _str(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-PLAIN: dict[Any, Any] = {bool: _bool, int: _int, float: _float, str: _str}

@@ -2,6 +2,7 @@
 
 import functools as ft
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -119,12 +120,17 @@ def save_agent(player: Player, path: str | Path) -> None:
         "provenance": provenance(player.run.command()),
     }
     leaves = named_leaves((player.agent, player.normalizers))
+    temporary = path.with_name(
+        f".{path.name}.{os.getpid()}.tmp"
+    )  # what was there stays until all is written
     try:
-        with open(path, "wb") as handle:
+        with open(temporary, "wb") as handle:
             np.savez_compressed(handle, **{DESCRIPTION: np.asarray(json.dumps(about))}, **leaves)
+        os.replace(temporary, path)
     except OSError as error:
-        path.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path} ({error.strerror}); nothing is left of it") from None
+        raise RunError(f"cannot write {path} ({error.strerror}); choose another place") from None
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _from_file(path: Path, wanted: dict[str, Number | None], env: Any, method: Any) -> Player:
