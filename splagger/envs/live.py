@@ -60,9 +60,8 @@ class Live:
         terminated = bool(self._number("terminated", returned[2]))
         cut = bool(self._number("truncated", returned[3]))
         cut = cut or self.steps >= self.layout.spec.horizon
-        truncated = (
-            cut and not terminated
-        )  # whatever the clock says, a task that ended was not cut off
+        # Whatever the clock says, a task that ended was not cut off.
+        truncated = cut and not terminated
         done = terminated or truncated
         task_done = done and self.episode == self.episodes - 1
         seen = obs
