@@ -102,6 +102,14 @@ def test_speeds_of_other_pages():
         f"| {planning['compile_seconds']:.1f} s | {planning['peak_device_memory_gb']:.1f} GB |"
         in page
     )
+    lstm = read("train-t-ls-lstm-h200.json")
+    trained, evaluated = lstm["frames_per_second"], lstm["frames_per_second_with_evaluation"]
+    memory_of_lstm = f"{lstm['peak_device_memory_gb']:.1f} GB"
+    assert f"an LSTM instead | {trained:,.0f} | {evaluated:,.0f} | – | {memory_of_lstm} |" in page
+    updates = [1e3 * found["seconds_per_update"] for found in (lstm, gpu)]
+    assert "takes {:.0f} ms, of the GRU {:.0f}".format(*updates) in page
+    again = read("train-t-ls-h200-again.json")["frames_per_second"]
+    assert f"made {again:,.0f} (`benchmarks/results/train-t-ls-h200-again.json`)" in page
     answers = (ROOT / "docs" / "faq.md").read_text()
     assert f"takes {cpu['compile_seconds']:.1f} s on two CPU cores" in answers
     assert f"{compiled:.1f} s with 15" in answers and f"on T-LS: {memory:.1f} GB" in answers
