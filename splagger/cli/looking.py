@@ -109,7 +109,10 @@ class Watch:
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw the learning curves of run folders of one environment, each at its best rate."""
+    """Draw the learning curves of one environment: a line for each method with its settings, at its best rate.
+
+    What is drawn are seeds that the rate was not chosen on where there are some; else those it was chosen on.
+    """
 
     runs: Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
     """Run folders, or folders that hold some."""
@@ -117,13 +120,9 @@ class Plot:
     """The file to write: PNG, PDF or SVG."""
 
     def __call__(self) -> None:
-        from splagger.experiments.records import RunError, find
         from splagger.experiments.summary import plot
 
-        folders = [folder for root in self.runs for folder in find(root)]
-        if not folders:
-            raise RunError(f"no run folder in {', '.join(map(str, self.runs))}")
-        plot(folders, self.output)
+        plot(*self.runs, path=self.output)
         print(self.output)
 
 

@@ -122,9 +122,9 @@ class Evidence:
         return None if members is None else unbiased(members)
 
     def shown(self, series: Series) -> Chosen | None:
-        """What figures draw: fresh seeds where there are some, else the paper's choice."""
-        chosen = self.honest(series)
-        return chosen if chosen and chosen.source == FRESH else self.paper(series)
+        """What figures draw."""
+        members = self.members(series)
+        return None if members is None else drawn(members)
 
     def analysis(self, name: str, when: str, method: str) -> Analysis | None:
         """The values of one method, or None where that analysis was not made."""
@@ -210,6 +210,12 @@ def unbiased(members: Members) -> Chosen:
     if len(shared.rates) < 2 or len(seeds) < 4:
         return _chosen_on_itself(sweep)
     return _at(best_rate(shared.of(seeds[::2])), shared.of(seeds[1::2]), HELD_OUT)
+
+
+def drawn(members: Members) -> Chosen:
+    """The best rate on fresh seeds where there are some, else the paper's choice."""
+    chosen = unbiased(members)
+    return chosen if chosen.source == FRESH else _chosen_on_itself(_sweep(members))
 
 
 def _chosen_on_itself(members: Members) -> Chosen:

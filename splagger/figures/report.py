@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from splagger.figures.claims import Claim, judged
-from splagger.figures.draw import picture
+from splagger.figures.contestants import contestants
+from splagger.figures.curves import curves_of
+from splagger.figures.draw import Drawn, picture
 from splagger.figures.evidence import FRESH, ONE_RATE, SAME, Evidence
 from splagger.figures.export import drawable
 from splagger.figures.html import Markup, code, details, join, table, tag
@@ -14,6 +16,7 @@ from splagger.figures.origins import runs, settings
 from splagger.figures.panels import AnalysisPanel, DimensionsPanel, Figure, Line
 from splagger.figures.paper import BASELINES, ROWS
 from splagger.figures.returns import across, returns
+from splagger.figures.scales import USUAL
 from splagger.figures.sheet import CSS
 from splagger.figures.stats import Estimate
 from splagger.figures.styles import style_of
@@ -35,11 +38,13 @@ def report(evidence: Evidence, commands: Commands) -> str:
     sections = {
         "Claims": _claims(results),
         "Figures": _figures(evidence, commands),
+        "Other environments": _others(evidence),
         "Returns": _returns(evidence),
         "Settings": settings(evidence),
         "Runs": runs(evidence),
     }
-    links = (tag("li", tag("a", name, href=f"#{name.lower()}")) for name in sections)
+    sections = {name: content for name, content in sections.items() if content}
+    links = (tag("li", tag("a", name, href=f"#{_place(name)}")) for name in sections)
     body = join(
         tag("a", "Skip to the content", href="#content", class_="skip"),
         tag("header", tag("h1", "SplAgger, run again"), _summary(evidence, results)),
@@ -65,7 +70,11 @@ def _head() -> Markup:
 
 
 def _section(name: str, content: Markup) -> Markup:
-    return tag("section", tag("h2", name), content, id=name.lower())
+    return tag("section", tag("h2", name), content, id=_place(name))
+
+
+def _place(name: str) -> str:
+    return name.lower().replace(" ", "-")
 
 
 def _summary(evidence: Evidence, results: list[tuple[Claim, Verdict]]) -> Markup:
@@ -122,25 +131,31 @@ def _figure(figure: Figure, evidence: Evidence, commands: Sequence[str]) -> Mark
     drawn = drawable(figure, evidence)
     parts = [tag("h3", figure.title), tag("p", figure.where, class_="soft")]
     if drawn:
-        data = base64.b64encode(picture(figure, drawn, "svg")).decode()
-        words = [f"{p.title}: {_ends(lines)}." for p, lines in drawn]
-        image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt=" ".join(words))
-        view = tag(
-            "div", image, class_="scroll", tabindex="0", role="region", aria_label=figure.title
-        )
-        size = "small" if len(drawn) == 1 else "wide"
-        parts.append(
-            tag(
-                "figure",
-                view,
-                tag("figcaption", _origin(drawn) + _noise(drawn, evidence)),
-                class_=size,
-            )
-        )
+        parts.append(_picture(figure, drawn, _origin(drawn) + _noise(drawn, evidence)))
     if commands:
         summary = f"{'Not complete' if drawn else 'Not yet run'}: {len(commands)} commands"
         parts.append(details(summary, tag("pre", code("\n".join(commands)))))
     return tag("article", *parts, id=f"figure-{figure.name}")
+
+
+def _picture(figure: Figure, drawn: Drawn, caption: str) -> Markup:
+    data = base64.b64encode(picture(figure, drawn, "svg")).decode()
+    words = [f"{p.title}: {_ends(lines)}." for p, lines in drawn]
+    image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt=" ".join(words))
+    view = tag("div", image, class_="scroll", tabindex="0", role="region", aria_label=figure.title)
+    size = "small" if len(drawn) == 1 else "wide"
+    return tag("figure", view, tag("figcaption", caption), class_=size)
+
+
+def _others(evidence: Evidence) -> Markup:
+    """Curves of what the paper has no figure of: anybody's own environments."""
+    runs = [run for run in evidence.runs if run.members and run.name[0] not in USUAL]
+    parts = []
+    for env in sorted({run.name[0] for run in runs}):
+        drawn = [curves_of(contestants([run for run in runs if run.name[0] == env]), best=None)]
+        shown = _picture(Figure(env, env, "", (drawn[0][0],)), drawn, _origin(drawn))
+        parts.append(tag("article", tag("h3", env), shown))
+    return join(*parts)
 
 
 def _noise(drawn, evidence: Evidence) -> str:

@@ -38,6 +38,7 @@ STYLES = {
     "transformer": Style("Transformer", "#666666", DASHED),
 }
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255")
+SPARE += ("#44AA99", "#999933", "#CC6677", "#117733", "#000000", "#888888")
 
 
 def style_of(method: str) -> Style:

@@ -238,3 +238,15 @@ def test_a_report_of_nothing_is_refused(tmp_path, capsys):
         )
     assert end.value.code == 2 and not (tmp_path / "page.html").exists()
     assert f"no run folder in {nowhere}" in capsys.readouterr().err
+
+
+def test_environments_that_the_paper_does_not_have_show_their_curves_too(tmp_path):
+    for method, final in (("splagger", 9), ("mine", 7)):
+        write_run(tmp_path, "gym:Mine-v0", method, learning(final))
+    write_run(tmp_path, "t-ls", "rnn", learning(3))
+    page = report(Evidence.read(tmp_path), {})
+    section = page.partition('id="other-environments"')[2].partition("</section>")[0]
+    assert section.count("<img") == 1
+    assert "gym:Mine-v0: splagger ends at 8.93, mine ends at 6.94" in section
+    (tmp_path / "gym:Mine-v0").rename(tmp_path.parent / f"{tmp_path.name}-away")
+    assert "Other environments" not in report(Evidence.read(tmp_path), {})

@@ -1,0 +1,44 @@
+"""Learning curves of anybody's runs: one panel for an environment, one line for a method with its settings."""
+
+from collections.abc import Sequence
+
+from splagger.figures.contestants import Contestant
+from splagger.figures.evidence import drawn
+from splagger.figures.panels import CurvePanel, Line, learning_curve
+from splagger.figures.styles import SPARE, style_of
+
+
+def curves_of(rivals: Sequence[Contestant], best: float | None) -> tuple[CurvePanel, list[Line]]:
+    """All of `rivals`, who are of one environment, each at its best rate; `best` is the best known return."""
+    name, last = rivals[0].env, max(one.members.frames[-1] for one in rivals)
+    unit, word = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
+    lines = [_line(one, rivals, unit) for one in rivals]
+    lines.sort(key=lambda line: -line.mean.mean())
+    panel = CurvePanel(name, name, (), best, f"frames ({word})")
+    return panel, _distinct(lines)
+
+
+def _line(one: Contestant, rivals: Sequence[Contestant], unit: float) -> Line:
+    label = _short(", ".join([one.method, *one.apart(rivals)]))
+    style = style_of(one.method)._replace(label=label)
+    return learning_curve(style, one.method, drawn(one.members), unit)
+
+
+def _short(label: str, most: int = 44) -> str:
+    """Names stand beside the lines, where there is not much room: of long ones beginning and end."""
+    half = most // 2
+    return label if len(label) <= most else f"{label[:half]}…{label[-half + 1 :]}"
+
+
+def _distinct(lines: list[Line]) -> list[Line]:
+    """A line whose color another has already gets a spare one, as long as there are some."""
+    own = {line.style.color for line in lines}
+    spare = [color for color in SPARE if color not in own]
+    taken, apart = set(), []
+    for line in lines:
+        color = line.style.color
+        if color in taken and spare:
+            color = spare.pop(0)
+        taken.add(color)
+        apart.append(line._replace(style=line.style._replace(color=color)))
+    return apart
