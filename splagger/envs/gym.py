@@ -5,6 +5,7 @@ Gymnasium is imported only where an environment is made. Nothing here touches JA
 
 import functools as ft
 import inspect
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ class GymEnv:
     `source`: an id ("CartPole-v1", or "package:Id-v0" to import the package first), a function by its
     place ("package.module:make"), or the function itself. `task`: how tasks are drawn, see `drawing.TASKS`, or a
     function rng → task, again by its place or itself. `workers`: processes to step in; results do not
-    depend on it.
+    depend on it. `kwargs`: what it is made with, a JSON object as text, so that it can be named on a command line.
     """
 
     source: str | Callable[..., Any]
@@ -33,8 +34,11 @@ class GymEnv:
     workers: int = 0
     render: bool = False
     label: str = ""
+    kwargs: str = ""
 
     def __post_init__(self):
+        same = json.dumps(self.arguments, sort_keys=True)  # for equal settings
+        object.__setattr__(self, "kwargs", "" if same == "{}" else same)
         if self.max_steps is not None and self.max_steps < 1:
             raise ValueError(f"{self.name}: max_steps must be at least 1, got {self.max_steps}")
         if self.workers < 0:
@@ -49,16 +53,27 @@ class GymEnv:
     def spec(self) -> EnvSpec:
         return layout(self).spec
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `kwargs` says."""
+        try:
+            return dict(**json.loads(self.kwargs or "{}"))
+        except (json.JSONDecodeError, TypeError):
+            raise ValueError(
+                f'{self.name}: kwargs must be like {{"size": 8}}, got {self.kwargs}'
+            ) from None
+
     def settings(self) -> dict[str, Any]:
         """What `splagger train NAME` needs as --set to mean this environment."""
-        plain = {"env.task": self.task, "env.max_steps": self.max_steps}
-        defaults = ("auto", None)
+        plain = {"env.task": self.task, "env.max_steps": self.max_steps, "env.kwargs": self.kwargs}
+        defaults = ("auto", None, "")
         return {k: v for k, v in plain.items() if isinstance(v, str | int) and v not in defaults}
 
     def describe(self) -> dict[str, Any]:
         """All that determines what happens in it, as plain data."""
         task = self.task if isinstance(self.task, str) else label_of("task", self.task)
-        return {"kind": "GymEnv", "name": self.name, "task": task, "max_steps": self.max_steps}
+        plain = {"kind": "GymEnv", "name": self.name, "task": task, "max_steps": self.max_steps}
+        return plain | ({"kwargs": self.arguments} if self.kwargs else {})
 
     def make(self) -> Any:
         """A new Gymnasium environment."""
@@ -71,14 +86,15 @@ class GymEnv:
                 )
             see_this_folder()
             mode = {"render_mode": "rgb_array"} if self.render else {}
-            return gymnasium.make(self.source, disable_env_checker=True, **mode)
+            return gymnasium.make(self.source, disable_env_checker=True, **self.arguments, **mode)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             raise ValueError(f"{self.name}: the environment cannot be made ({reason})") from error
 
     def _call(self, function: Callable[..., Any]) -> Any:
         takes_mode = "render_mode" in inspect.signature(function).parameters
-        return function(render_mode="rgb_array") if self.render and takes_mode else function()
+        mode = {"render_mode": "rgb_array"} if self.render and takes_mode else {}
+        return function(**self.arguments, **mode)
 
     def begin(self, env: Any, seed: int, episode: int) -> Any:
         """What `reset` gives at the start of an episode of the task that `seed` stands for."""

@@ -7,8 +7,9 @@ The state holds the history of a task, so that `reset` and `step` are pure funct
 import contextlib
 import dataclasses
 import functools as ft
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -168,6 +169,12 @@ def _is_news(record: logging.LogRecord) -> bool:
 logging.getLogger("jax._src.callback").addFilter(_is_news)
 
 
+def _not_plain(value: Any) -> Any:
+    raise ValueError(
+        f"kwargs must be plain (numbers, texts, lists), got {value!r}: give a function that makes the environment"
+    )
+
+
 def from_gymnasium(
     make_env: str | Callable[..., Any],
     task: str | Callable[..., Any] = "auto",
@@ -175,11 +182,13 @@ def from_gymnasium(
     max_steps: int | None = None,
     workers: int = 0,
     name: str = "",
+    kwargs: Mapping[str, Any] | None = None,
 ) -> HostMetaEnv:
     """A Gymnasium environment for `splagger.train`: an id, or a function that makes one.
 
     `task` says how tasks are drawn (docs/bring-your-own.md); a task has `episodes` episodes of at most
-    `max_steps` steps. `name` is for functions that have none of their own.
+    `max_steps` steps. `name` is for functions that have none of their own, `kwargs` are what the environment is
+    made with.
 
     >>> env = from_gymnasium("CartPole-v1")
     >>> env.obs_size, env.space.size, env.horizon
@@ -188,5 +197,6 @@ def from_gymnasium(
     source = make_env if isinstance(make_env, str) else place_of(make_env)
     task = task if isinstance(task, str) else place_of(task)
     label = name or ("" if isinstance(source, str) else label_of("make_env", source))
-    env = GymEnv(source, task, max_steps, workers, label=label)
+    text = json.dumps(dict(kwargs or {}), default=_not_plain)
+    env = GymEnv(source, task, max_steps, workers, label=label, kwargs=text)
     return HostMetaEnv(env=env, episodes=episodes)

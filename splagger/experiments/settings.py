@@ -1,6 +1,7 @@
 """Settings by name, "part.field": found with their type, and given a value of that type."""
 
 import dataclasses
+import json
 import numbers
 import types
 import typing
@@ -87,6 +88,8 @@ def _bool(value: Any) -> bool:
 
 
 def _str(value: Any) -> str:
+    if isinstance(value, Mapping):  # env.kwargs, which are kept as JSON
+        return json.dumps(value)
     if not isinstance(value, str):
         raise TypeError
     return value

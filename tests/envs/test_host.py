@@ -13,6 +13,7 @@ import pytest
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from splagger.envs import EnvError, HostMetaEnv, MetaEnv, from_gymnasium, plain_failures
+from splagger.envs.gym import GymEnv
 from splagger.envs.host import pool_of
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.spaces import Continuous, Discrete
@@ -301,6 +302,33 @@ def test_functions_are_known_by_their_place_or_need_a_name():
         from_gymnasium(lambda: gym_probes.Walk())
     named = from_gymnasium(lambda: gym_probes.Walk(), max_steps=4, name="mine")
     assert named.env.name == "gym:mine" and named.obs_size == 3
+
+
+def test_an_environment_is_made_with_its_kwargs():
+    env = from_gymnasium(gym_probes.Sized, max_steps=4, kwargs={"size": 5})
+    assert env.obs_size == 5
+    assert from_gymnasium(gym_probes.Sized, max_steps=4, kwargs={}) == walk("Sized", episodes=1)
+    assert from_gymnasium("CartPole-v1", kwargs={"max_episode_steps": 7}).horizon == 7
+    both = [{"a": 1, "b": 2}, {"b": 2, "a": 1}]
+    assert len({from_gymnasium("CartPole-v1", kwargs=kwargs) for kwargs in both}) == 1
+
+
+BAD_KWARGS = [
+    ('{"size": 5', r"gym:.*Sized: kwargs must be like \{\"size\": 8\}, got \{\"size\": 5"),
+    ("[5]", r"kwargs must be like .*, got \[5\]"),
+    (
+        '{"height": 5}',
+        "Sized: the environment cannot be made .*unexpected keyword argument 'height'",
+    ),
+]
+
+
+@pytest.mark.parametrize("text, message", BAD_KWARGS)
+def test_kwargs_that_cannot_be_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        GymEnv("tests.envs.gym_probes:Sized", max_steps=4, kwargs=text).spec  # noqa: B018
+    with pytest.raises(ValueError, match=r"kwargs must be plain .*give a function"):
+        from_gymnasium(gym_probes.Sized, kwargs={"size": np.arange(3)})
 
 
 def test_workers_do_not_change_what_happens():

@@ -1,5 +1,6 @@
 """Environments of others from start to end: trained, interrupted, resumed, evaluated, watched, drawn."""
 
+import json
 import shlex
 from dataclasses import replace
 from typing import Any
@@ -120,6 +121,23 @@ def test_settings_given_in_python_are_those_of_the_command_line(walked):
     assert run.digest == walked.path.name, "the number of workers is nobody's business"
     assert run.row.env.workers == 2
     assert Run.create(**run.arguments()).digest == run.digest
+
+
+def test_what_an_environment_is_made_with_belongs_to_the_experiment():
+    place = "gym:tests.envs.gym_probes:Sized"
+
+    def sized(env=place, **overrides):
+        return Run.create(env, "rnn", overrides={"env.max_steps": 4} | overrides)
+
+    plain, text = sized(), sized(**{"env.kwargs": '{"size": 5}'})
+    assert text.config.env.obs_size == 5 and "kwargs" not in plain.describe()["environment"]
+    same = (
+        sized(**{"env.kwargs": {"size": 5}}),
+        sized(from_gymnasium("tests.envs.gym_probes:Sized", max_steps=4, kwargs={"size": 5})),
+    )
+    again = Run.create(**json.loads(json.dumps(text.arguments())))
+    assert {run.digest for run in (*same, again)} == {text.digest} != {plain.digest}
+    assert """--set 'env.kwargs={"size": 5}' env.max_steps=4""" in text.command()
 
 
 class Bandit(eqx.Module):
