@@ -4,7 +4,7 @@ import os
 
 # Before jax is imported. What a test runs once is not worth optimizing; subprocesses inherit it.
 os.environ["XLA_FLAGS"] = (
-    f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 )
 
 import jax

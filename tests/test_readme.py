@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas
 
 from splagger.figures.claims import judged
 from splagger.figures.evidence import Evidence
@@ -46,17 +47,14 @@ def test_parts():
 
 def outcome(run) -> tuple[str, ...]:
     """Best rate, mean return over training, final return and seeds, as the README writes them."""
-    curves = run.read_curves()
-    by_rate = {
-        rate: np.mean([row["return"] for row in curves if row["rate"] == rate])
-        for rate in {row["rate"] for row in curves}
-    }
-    best = max(by_rate, key=by_rate.__getitem__)
-    end = max(row["update"] for row in curves)
-    last = [r["return"] for r in curves if r["rate"] == best and r["update"] == end]
-    begun = len({row["seed"] for row in curves if row["rate"] == best})
+    curves = pandas.read_csv(run.curves, usecols=["update", "rate", "seed", "return"])
+    by_rate = curves.groupby("rate")["return"].mean()
+    best = by_rate.idxmax()
+    chosen = curves[curves["rate"] == best]
+    last = chosen[chosen["update"] == curves["update"].max()]["return"]
+    begun = chosen["seed"].nunique()
     seeds = f"{begun}" if begun == len(last) else f"{begun}, {begun - len(last)} stopped"
-    return f"{best:g}", f"{by_rate[best]:.2f}", f"{np.mean(last):.2f}", seeds
+    return f"{best:g}", f"{by_rate[best]:.2f}", f"{last.mean():.2f}", seeds
 
 
 def chosen_runs() -> dict:

@@ -32,12 +32,14 @@ def set_up_compiler() -> None:
 
 
 def compiler_options() -> dict[str, Any]:
-    """On a CPU the time is spent in matmuls, which are not compiled: code around them need not be perfect,
-    and a lower optimization level halves the wait for it. On a Hopper GPU most of the wait is for trying
+    """On a CPU the time is spent in matmuls, which are not compiled: code around them need not be perfect, and a
+    lower optimization level halves the wait for it; so does XLA's older way to write loops. On a Hopper GPU most of the wait is for trying
     variants of kernels: of matmuls a few are enough, of others XLA's first choice was never much slower.
     """
     if jax.default_backend() == "cpu":
-        return {"xla_backend_optimization_level": 1}
+        return {"xla_backend_optimization_level": 1} | _known(
+            {"xla_cpu_use_fusion_emitters": False}
+        )
     return _known(
         {
             "xla_gpu_gemm_autotuner_override_file": str(TILES),

@@ -25,8 +25,6 @@ from tests.close import assert_close
 from tests.parity import numpy_models as naive
 
 WIDTH, STEPS = 8, 9
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 # name → aggregator, formula of a whole prefix, numbers read of 8; temperatures divide exactly
 TABLE = {
     "max": (Max(), naive.agg_max, 8),
@@ -55,8 +53,8 @@ def _running_reads(aggregator, es):
     return jnp.concatenate([aggregator.read(empty)[None], rest])
 
 
-running_reads = fast_jit(_running_reads)
-jacobian_of_reads = fast_jit(jax.jacrev(_running_reads, argnums=1))
+running_reads = jax.jit(_running_reads)
+jacobian_of_reads = jax.jit(jax.jacrev(_running_reads, argnums=1))
 
 
 @every_row

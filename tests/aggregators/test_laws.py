@@ -24,8 +24,6 @@ from splagger.aggregators import (
 from tests.close import assert_close
 
 WIDTH, STEPS = 6, 13
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 LOW, HIGH = jnp.exp(jr.uniform(jr.key(7), (2,), minval=-3.0, maxval=1.0))  # random temperatures
 PLAIN = {
     "max": Max(),
@@ -52,7 +50,7 @@ INPUTS = {  # six encodings each
 every_input = pytest.mark.parametrize("inputs", INPUTS)
 
 
-@fast_jit
+@jax.jit
 def _algebra(aggregator, es):
     """Both sides of each law, for three aggregates of two encodings."""
     combine = aggregator.combine
@@ -118,12 +116,12 @@ def by_steps(aggregator, aggregate, es, resets):
     return jax.lax.scan(step, aggregate, (es, resets))[1]
 
 
-@fast_jit
+@jax.jit
 def both_reads(*args):
     return by_scan(*args), by_steps(*args)
 
 
-@fast_jit
+@jax.jit
 def both_gradients(aggregator, aggregate, es, resets):
     """Reads, and a random combination of their derivatives by temperature, memory and inputs."""
 

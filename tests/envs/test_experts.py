@@ -20,13 +20,12 @@ def compiled(name):
     """(environments side by side, reset, step), compiled once for all experts."""
     meta = ENVS[name].meta
     n = {"t": 2048, "planning": 1024, "mc": 256}[name.split("-")[0]]
-    quick = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
     def step(t, state, action):
         keys = jr.split(jr.fold_in(jr.key(1), t), n)
         return jax.vmap(meta.step)(keys, state, action)
 
-    return n, quick(lambda: jax.vmap(meta.reset)(jr.split(jr.key(0), n))), quick(step)
+    return n, jax.jit(lambda: jax.vmap(meta.reset)(jr.split(jr.key(0), n))), jax.jit(step)
 
 
 def meta_returns(name, expert, steps=None):

@@ -11,12 +11,11 @@ import pytest
 from splagger.envs import MetaEnv, MineMaze, Planning, TMaze
 from tests.close import assert_close
 
-quick = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 # At random actions the mine's episodes end at many different times, by a door or by the time limit.
 MAZE, TORUS, MINE = TMaze(length=5), Planning(horizon=6), MineMaze(rooms=1, timeout=30)
 
 
-@partial(quick, static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 @partial(jax.vmap, in_axes=(None, 0, 0, 0))
 def run(meta, reset_key, keys, actions):
     def step(state, draws):
@@ -100,7 +99,7 @@ def test_a_step_shows_the_end_of_an_episode_and_the_state_the_start_of_the_next(
 @pytest.mark.parametrize("env", [MAZE, TORUS, MINE], ids=["t-maze", "torus", "mine"])
 def test_the_observation_is_that_of_the_inner_state(env):
     _, _, after = rollout(env, 2)
-    seen = quick(jax.vmap(jax.vmap(env.observe)))(after.task, after.inner)
+    seen = jax.jit(jax.vmap(jax.vmap(env.observe)))(after.task, after.inner)
     np.testing.assert_array_equal(after.obs[..., :-1], seen)
 
 
@@ -130,12 +129,12 @@ def test_observations_are_float32_within_the_bounds_of_the_spec(env):
 def test_step_is_compiled_once(env):
     meta, traces = MetaEnv(env, 2), []
 
-    @quick
+    @jax.jit
     def step(key, state, action):
         traces.append(action)
         return meta.step(key, state, action)
 
-    state = quick(meta.reset)(jr.key(0))
+    state = jax.jit(meta.reset)(jr.key(0))
     for i in range(2 * meta.horizon):
         state, _ = step(jr.key(i), state, jnp.int32(i % 3))
     assert len(traces) == 1
@@ -144,9 +143,9 @@ def test_step_is_compiled_once(env):
 def test_a_batch_equals_its_environments_one_by_one():
     meta = MetaEnv(MAZE, 2)
     keys, actions = jr.split(jr.key(0), (2, 3)), jnp.arange(3)
-    states = quick(jax.vmap(meta.reset))(keys[0])
-    batch = quick(jax.vmap(meta.step))(keys[1], states, actions)
-    reset, step = quick(meta.reset), quick(meta.step)
+    states = jax.jit(jax.vmap(meta.reset))(keys[0])
+    batch = jax.jit(jax.vmap(meta.step))(keys[1], states, actions)
+    reset, step = jax.jit(meta.reset), jax.jit(meta.step)
     for i in range(3):
         alone = step(keys[1, i], reset(keys[0, i]), actions[i])
         assert_close(alone, jax.tree.map(lambda x, i=i: x[i], batch), rtol=0, atol=0)

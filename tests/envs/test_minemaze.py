@@ -11,7 +11,6 @@ from PIL import Image
 
 from splagger.envs import MineMaze, views
 
-quick = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 LEFT, FORWARD, RIGHT = range(3)
 GREEN, RED = jnp.array(True), jnp.array(False)
 COUNT = 4096
@@ -30,7 +29,7 @@ def room(side):
     return [FORWARD, side, FORWARD, FORWARD, 2 * FORWARD - side, FORWARD]
 
 
-@partial(quick, static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 def walk(env, task, kinds, actions):
     """(state before, step, view before, what each of all actions would do instead), at every step."""
     start, _ = env.reset(jr.key(0), task)
@@ -49,7 +48,7 @@ def named(view):
     return [views.VIEWS[index] for index in view]
 
 
-@quick
+@jax.jit
 @jax.vmap
 def starts(key):
     env = MineMaze()
@@ -70,7 +69,7 @@ def test_tasks_and_kinds_of_rooms_are_independent_fair_coins():
 
 def test_kinds_are_new_in_every_episode_of_a_task():
     env = MineMaze()
-    kinds = quick(jax.vmap(lambda key: env.reset(key, GREEN)[0].kinds))(jr.split(jr.key(1), 64))
+    kinds = jax.jit(jax.vmap(lambda key: env.reset(key, GREEN)[0].kinds))(jr.split(jr.key(1), 64))
     assert len({tuple(row) for row in kinds.tolist()}) > 60
 
 

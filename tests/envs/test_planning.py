@@ -10,7 +10,6 @@ import pytest
 
 from splagger.envs import Planning
 
-quick = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 UP, DOWN, LEFT, RIGHT, COLLECT = range(5)
 COUNT = 9000
 # Bounds on chi-square that chance exceeds once in 10 000, by degrees of freedom.
@@ -22,7 +21,7 @@ def chi_square(counts):
     return ((counts - expected) ** 2 / expected).sum()
 
 
-@partial(quick, static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 @partial(jax.vmap, in_axes=(None, 0, None, 0, 0, 0, None))
 def move(env, key, task, node, goal, action, time):
     zero = jnp.int32(0)
@@ -44,7 +43,7 @@ def every_move(size, time=0):
     return env, task, nodes, goals, actions, state, out, seen
 
 
-@quick
+@jax.jit
 @jax.vmap
 def starts(key):
     env = Planning()
@@ -127,7 +126,7 @@ def test_the_observation_is_the_labels_of_agent_and_goal(size):
 def test_without_labels_only_being_on_the_goal_is_seen():
     _, task, _, _, _, state, _, _ = every_move(3)
     env = Planning(show_labels=False)
-    seen = quick(jax.vmap(env.observe, in_axes=(None, 0)))(task, state)
+    seen = jax.jit(jax.vmap(env.observe, in_axes=(None, 0)))(task, state)
     assert env.spec.obs_size == 1
     np.testing.assert_array_equal(seen, (state.node == state.goal)[:, None])
 

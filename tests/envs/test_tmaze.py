@@ -10,7 +10,6 @@ import pytest
 
 from splagger.envs import TMaze
 
-quick = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 LATENT = TMaze(signals=(), noise_up=0.7, noise_down=0.5)
 VARIANTS = [TMaze(), TMaze(signals=(1, 50)), LATENT]
 COUNT, EPISODES = 4096, 256
@@ -21,7 +20,7 @@ def chi_square(counts):
     return ((counts - expected) ** 2 / expected).sum()
 
 
-@partial(quick, static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 def episodes(env):
     """(tasks, first observations, steps) of whole episodes, one a task, at random actions."""
 
@@ -49,7 +48,7 @@ def observations(env):
 
 @pytest.mark.parametrize("env", VARIANTS, ids=str)
 def test_tasks_are_equally_likely(env):
-    tasks = quick(jax.vmap(env.sample_task))(jr.split(jr.key(0), COUNT))
+    tasks = jax.jit(jax.vmap(env.sample_task))(jr.split(jr.key(0), COUNT))
     columns = np.column_stack([tasks.door_up, tasks.signals])
     kinds, counts = np.unique(columns, axis=0, return_counts=True)
     assert len(kinds) == max(2, 2 ** len(env.signals))
@@ -61,7 +60,7 @@ def test_one_signal_names_the_door_and_two_decide_by_disagreeing():
         (TMaze(), lambda s: s[:, 0] == 1),
         (VARIANTS[1], lambda s: s[:, 0] != s[:, 1]),
     ]:
-        tasks = quick(jax.vmap(env.sample_task))(jr.split(jr.key(1), 64))
+        tasks = jax.jit(jax.vmap(env.sample_task))(jr.split(jr.key(1), 64))
         np.testing.assert_array_equal(tasks.door_up, rule(tasks.signals))
 
 

@@ -15,7 +15,7 @@ from splagger.experiments.records import RunFolder
 from splagger.methods import ROWS
 from splagger.ppo.train import update
 from tests.experiments.tiny import bits, finish, start
-from tests.ppo.probe_envs import TUNABLES, quick, random_state, tiny
+from tests.ppo.probe_envs import TUNABLES, random_state, tiny
 
 RUNS, ENVS, STEPS = 15, 16, 8
 
@@ -28,7 +28,7 @@ def test_a_grid_is_one_call_a_step_and_goes_on_with_the_same_bits(tmp_path, monk
     config = tiny("splagger", MetaEnv(Walker(horizon=5), 2), envs=ENVS, steps=STEPS)
     states = [random_state(config, seed) for seed in range(RUNS)]
     first = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-    advance = quick(jax.vmap(ft.partial(update, config, TUNABLES)))
+    advance = jax.jit(jax.vmap(ft.partial(update, config, TUNABLES)))
     middle, _ = advance(first)
     assert calls == [RUNS * ENVS] * STEPS
     last, metrics = advance(middle)
@@ -50,7 +50,7 @@ def test_a_grid_is_one_call_a_step_and_goes_on_with_the_same_bits(tmp_path, monk
 def test_every_method_trains(env, method):
     options = {"mask_truncated": True, "decoded": 4, "steps": STEPS}
     config = tiny(method, MetaEnv(env, 1 + isinstance(env, Walker)), **options)
-    state, advance = random_state(config), quick(update, static_argnums=0)
+    state, advance = random_state(config), jax.jit(update, static_argnums=0)
     for _ in range(3):
         state, metrics = advance(config, TUNABLES, state)
         assert {name for name, value in metrics.items() if not np.isfinite(value).all()} == set()

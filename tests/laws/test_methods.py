@@ -21,8 +21,6 @@ from tests.close import assert_close
 STEPS, OBS, OUTPUT = 4, 5, 24
 INTERFACE = Interface(OBS, Discrete(4), 12)
 NETWORK = Network(width_factor=1 / 16, state_embedding=16, latent_embedding=5, hidden=(8,))
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 
 # name → parameters of the paper's sizes, for 5 numbers observed and 4 actions
 PARAMETERS = {
@@ -84,7 +82,7 @@ def test_continuous_actions_are_built_and_acted(name):
         step = Transition(jnp.ones(OBS), chosen.action, chosen.value, jnp.ones(OBS))
         return chosen, agent.observe(agent.start(), step, False).output
 
-    run = fast_jit(act) if name == "pearl" else ft.partial(jax.eval_shape, act)
+    run = jax.jit(act) if name == "pearl" else ft.partial(jax.eval_shape, act)
     chosen, output = run(jr.key(0))
     assert (chosen.action.shape, chosen.value.shape, output.shape) == ((6,), (), (OUTPUT,))
     assert name != "pearl" or (np.isfinite(output).all() and np.isfinite(chosen.log_prob))
@@ -93,11 +91,11 @@ def test_continuous_actions_are_built_and_acted(name):
 def test_many_seeds_at_once_are_the_seeds_one_by_one():
     name = "splagger-softmax"
     create = jax.vmap(lambda key: build(key, METHODS[name], INTERFACE, NETWORK))
-    many = fast_jit(create)(jnp.stack([jr.key(0), jr.key(1)]))
+    many = jax.jit(create)(jnp.stack([jr.key(0), jr.key(1)]))
     assert_close(many, jax.tree.map(lambda *x: np.stack(x), fresh(name, 0), fresh(name, 1)))
 
 
-@fast_jit
+@jax.jit
 def both_ways(agent, memory, ends):
     """(last memory, outputs) of a replay, and of one step after another, for each row of ends."""
 
@@ -128,7 +126,7 @@ def test_all_is_in_single_precision(name):
     assert kinds == ({"float32", "int32"} if name == "transformer" else {"float32"})
 
 
-@fast_jit
+@jax.jit
 def remember(agent, cotangents):
     """Outputs of a replay, and the derivative of (outputs · cotangents) by the memory's arrays."""
 
@@ -140,7 +138,7 @@ def remember(agent, cotangents):
     return outputs, vjp(cotangents)[0]
 
 
-@fast_jit
+@jax.jit
 @ft.partial(jax.grad, argnums=(0, 1))
 def derivative(rest, outputs):
     """Of something that every array has a part in; compiled once for all memories."""

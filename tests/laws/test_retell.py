@@ -11,7 +11,7 @@ import pytest
 from splagger.envs import MetaEnv, MineMaze, Planning, TMaze
 from splagger.sequence import Transition
 from tests.close import assert_close
-from tests.ppo.probe_envs import Chance, quick, random_state, tiny
+from tests.ppo.probe_envs import Chance, random_state, tiny
 
 ENV = MetaEnv(TMaze(length=4), 2)
 LENGTH = ENV.task_length
@@ -38,7 +38,7 @@ def story(steps, done_steps):
 def begun(name):
     """A memory that is not empty: only the first task may see it."""
     agent, (transitions, _) = state_of(name).agent, story(3, 0)
-    unroll = quick(lambda agent: agent.replay(agent.start(), transitions, jnp.zeros(3, bool))[0])
+    unroll = jax.jit(lambda agent: agent.replay(agent.start(), transitions, jnp.zeros(3, bool))[0])
     return unroll(agent)
 
 
@@ -54,7 +54,7 @@ def both(name, steps, done_steps):
 @pytest.mark.parametrize("steps, done_steps", [(24, 0), (8, 0), (20, 3), (5, 1)])
 def test_side_by_side_is_one_after_another(name, steps, done_steps):
     told, replayed, agent = both(name, steps, done_steps)
-    assert_close(quick(told)(agent), quick(replayed)(agent), rtol=1e-5, atol=1e-6)
+    assert_close(jax.jit(told)(agent), jax.jit(replayed)(agent), rtol=1e-5, atol=1e-6)
 
 
 def test_their_gradients_are_equal():
@@ -63,7 +63,7 @@ def test_their_gradients_are_equal():
 
     def slope(outputs):
         loss = lambda agent: jnp.sum(weigh * outputs(agent))  # noqa: E731
-        return quick(jax.grad(loss))(agent)
+        return jax.jit(jax.grad(loss))(agent)
 
     assert_close(slope(told), slope(replayed), rtol=1e-4, atol=1e-5)
     assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(slope(told).memory)) > 0.1
@@ -83,9 +83,9 @@ def test_a_batch_of_stories_is_each_of_them(name):
     memory = jax.tree.map(lambda m: jnp.broadcast_to(m, (envs, *m.shape)), begun(name))
     replay = lambda *args: agent.replay(*args)  # noqa: E731
     alone = jax.vmap(replay, in_axes=(0, 1, 1), out_axes=(0, 1))
-    together = quick(replay)(memory, transitions, task_done)
-    assert_close(together, quick(alone)(memory, transitions, task_done), rtol=1e-5, atol=1e-6)
+    together = jax.jit(replay)(memory, transitions, task_done)
+    assert_close(together, jax.jit(alone)(memory, transitions, task_done), rtol=1e-5, atol=1e-6)
     whole = jnp.broadcast_to(task_done[:, :1], task_done.shape)  # all begin at the same time
-    told = quick(lambda *args: agent.retell(*args, LENGTH))(memory, transitions, whole)
-    replayed = quick(replay)(memory, transitions, whole)[1]
+    told = jax.jit(lambda *args: agent.retell(*args, LENGTH))(memory, transitions, whole)
+    replayed = jax.jit(replay)(memory, transitions, whole)[1]
     assert_close(told, replayed, rtol=1e-5, atol=1e-6)

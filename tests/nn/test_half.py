@@ -16,7 +16,7 @@ from splagger.nn import GRU, Linear, precision
 from splagger.nn.precision import FULL, HALF
 from splagger.ppo.train import update
 from splagger.sequence import EmbeddingSizes
-from tests.ppo.probe_envs import TUNABLES, quick, random_state, tiny
+from tests.ppo.probe_envs import TUNABLES, random_state, tiny
 
 
 def test_a_gpu_rounds_unless_more_is_asked_for(monkeypatch):
@@ -40,7 +40,7 @@ def test_what_float16_cannot_hold_is_cut_off():
     loss = lambda gru: gru_module._recur(  # noqa: E731
         loops, gru, jnp.zeros((2, 8)), xs, jnp.zeros((3, 2), bool)
     ).sum()
-    value, grads = quick(jax.value_and_grad(loss))(gru)
+    value, grads = jax.jit(jax.value_and_grad(loss))(gru)
     assert np.isfinite(value) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
 
 
@@ -66,7 +66,7 @@ def test_an_update_in_half_precision(name, monkeypatch):
     before = random_state(config)
     acting = jax.tree.leaves(before.agent.prepared())
     assert any(leaf.dtype == jnp.float16 for leaf in acting)
-    after, metrics = quick(lambda state: update(config, TUNABLES, state))(before)
+    after, metrics = jax.jit(lambda state: update(config, TUNABLES, state))(before)
     assert [x.dtype for x in jax.tree.leaves(after)] == [x.dtype for x in jax.tree.leaves(before)]
     assert 0 < metrics["first_ratio_error"] < 0.01
 

@@ -22,8 +22,6 @@ from tests.close import assert_close
 from tests.parity import numpy_models as naive
 
 INPUTS, WIDTH, STEPS, CONTEXT = 5, 6, 10, 4
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 XS = jr.normal(jr.key(1), (STEPS, INPUTS))
 FLAGGED = {"no": [], "some": [2, 3, 8], "first and last": [0, STEPS - 1], "all": range(STEPS)}
 RESETS = {name: jnp.asarray(np.isin(range(STEPS), list(at))) for name, at in FLAGGED.items()}
@@ -50,8 +48,8 @@ def _by_steps(encoder, state, xs, resets):
     return jax.lax.scan(lambda state, x: encoder.step(state, *x), state, (xs, resets))
 
 
-unroll = fast_jit(lambda encoder, state, xs, resets: encoder.unroll(state, xs, resets))
-by_steps = fast_jit(_by_steps)
+unroll = jax.jit(lambda encoder, state, xs, resets: encoder.unroll(state, xs, resets))
+by_steps = jax.jit(_by_steps)
 
 
 def doubles(tree):
@@ -105,7 +103,7 @@ def test_many_sequences_are_each_of_them(name):
         jr.normal(jr.key(7), (BATCH, STEPS, INPUTS))
     )
     args = state, XS_MANY, RESETS_MANY
-    many = fast_jit(ft.partial(unroll_many, encoder))(*args)
+    many = jax.jit(ft.partial(unroll_many, encoder))(*args)
     each = jax.vmap(ft.partial(unroll, encoder), in_axes=(0, 1, 1), out_axes=(0, 1))(*args)
     assert_close(many, each, rtol=1e-5, atol=2e-6)
 
@@ -173,7 +171,7 @@ def differentiate(run, cell, state, xs, resets):
         beside = sum(jnp.sin(s).sum() for s in jax.tree.leaves(last))
         return (hs * weights).sum() + beside, (last, hs)
 
-    return fast_jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(cell, state, xs)
+    return jax.jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(cell, state, xs)
 
 
 @pytest.fixture
@@ -209,7 +207,7 @@ def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
         return jnp.square(run(cell, state, xs, resets)[1]).sum()
 
     runs = form.run, by_definition
-    both = [fast_jit(jax.vmap(jax.grad(ft.partial(loss, run))))(*args) for run in runs]
+    both = [jax.jit(jax.vmap(jax.grad(ft.partial(loss, run))))(*args) for run in runs]
     assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
@@ -351,7 +349,7 @@ def test_invariant_lstm_starts_as_a_running_sum():
 @pytest.mark.parametrize("create", [GRU.create, LSTM.create])
 @pytest.mark.parametrize("inputs", [5, 40])
 def test_recurrent_weights_start_orthogonal_and_biases_zero(create, inputs):
-    cell = fast_jit(create, static_argnums=(1, 2))(jr.key(0), inputs, WIDTH)
+    cell = jax.jit(create, static_argnums=(1, 2))(jr.key(0), inputs, WIDTH)
     for weight in (cell.input_weight, cell.hidden_weight):
         tall = weight if weight.shape[0] >= weight.shape[1] else weight.T
         assert_close(tall.T @ tall, np.eye(tall.shape[1]), atol=1e-5)

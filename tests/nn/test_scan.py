@@ -10,8 +10,6 @@ import pytest
 from splagger.nn.scan import prefix_scan
 from tests.close import assert_close
 
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-quick = ft.partial(jax.jit, compiler_options=FAST)
 both_ways = pytest.mark.parametrize("reverse", [False, True])
 
 
@@ -40,7 +38,7 @@ def loop(tree, reverse):
     return jax.tree.map(lambda *x: np.stack(x), *(totals[::-1] if reverse else totals))
 
 
-@quick
+@jax.jit
 def both_directions(tree):
     return [prefix_scan(join, tree, reverse=reverse) for reverse in (False, True)]
 
@@ -56,7 +54,7 @@ def test_prefixes_are_those_of_a_loop(length):
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 12])
 def test_prefixes_are_those_of_the_library_s_scan(length, reverse):
     tree = elements(length)
-    library = quick(ft.partial(jax.lax.associative_scan, join, reverse=reverse))(tree)
+    library = jax.jit(ft.partial(jax.lax.associative_scan, join, reverse=reverse))(tree)
     assert_close(both_directions(tree)[reverse], library, rtol=1e-4, atol=1e-5)
 
 
@@ -95,7 +93,7 @@ def test_gradients_are_those_of_a_loop(length, reverse):
         return jax.grad(loss)
 
     tree = jax.tree.map(jnp.float32, elements(length))
-    ours, expected = quick(lambda tree: [gradient(s)(tree) for s in (prefix_scan, serial)])(tree)
+    ours, expected = jax.jit(lambda tree: [gradient(s)(tree) for s in (prefix_scan, serial)])(tree)
     assert_close(ours, expected, rtol=1e-3, atol=1e-3)
 
 
@@ -105,7 +103,7 @@ def test_many_sequences_at_once_are_scanned_one_by_one(reverse):
     stacked = jax.tree.map(lambda *x: np.stack(x, 1), *many)
     in_axis_1 = jax.vmap(ft.partial(prefix_scan, join, reverse=reverse), in_axes=1, out_axes=1)
     expected = jax.tree.map(lambda *x: np.stack(x, 1), *(loop(tree, reverse) for tree in many))
-    assert_close(quick(in_axis_1)(stacked), expected, rtol=1e-4, atol=1e-5)
+    assert_close(jax.jit(in_axis_1)(stacked), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_integers_are_added_exactly():

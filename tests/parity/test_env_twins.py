@@ -20,7 +20,6 @@ LEFT, FORWARD, RIGHT = range(3)
 DOORS = {1: twins.correct_door_ls, 2: twins.correct_door_agreement}
 PICTURES = dict(zip(views.VIEWS, views.sheet(), strict=True))
 SURE = np.repeat([0.0, 0.9], 4)  # how often each environment follows the script
-QUICK = {"xla_backend_optimization_level": 0}  # these programs run once: compiling is what costs
 
 
 class Record(NamedTuple):
@@ -60,7 +59,7 @@ def randomness(seed, steps, keys_per_step):
     return keys, np.random.default_rng(seed).uniform(size=(len(SURE), steps, 3))
 
 
-@partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICK)
+@partial(jax.jit, static_argnums=(0, 1))
 @partial(jax.vmap, in_axes=(None, None, 0, 0, 0))
 def play(env, script, keys, coins, sure):
     """One environment, a new task after every episode."""
@@ -158,7 +157,7 @@ def test_the_200th_call_ends_an_episode_even_if_a_door_is_chosen(call):
         return end.kinds, out[1:]
 
     greens, doors = np.array([True, True, False, False]), np.array([LEFT, RIGHT] * 2)
-    kinds, outs = jax.device_get(jax.jit(jax.vmap(run), compiler_options=QUICK)(greens, doors))
+    kinds, outs = jax.device_get(jax.jit(jax.vmap(run))(greens, doors))
     for i in range(4):
         twin.reset(greens[i], kinds[i])
         expected = [twin.step(action)[1:] for action in [*way, doors[i]][:200]]
@@ -167,7 +166,7 @@ def test_the_200th_call_ends_an_episode_even_if_a_door_is_chosen(call):
         assert expected[-1] == (in_time if call == 199 else (0, False, True))
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+@partial(jax.jit, static_argnums=0)
 @partial(jax.vmap, in_axes=(None, 0, 0, 0))
 def play_meta(meta, keys, coins, sure):
     def step(state, draws):

@@ -27,10 +27,8 @@ from tests.close import assert_close
 from tests.parity import numpy_models as naive
 
 OBS, LATENT, EMBEDDED, STATE, HIDDEN = 3, 6, 4, 7, (8, 5)
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 SPACES = {"discrete": Discrete(4), "continuous": Continuous(2)}
-create_base = fast_jit(ActorCritic.create, static_argnums=(1, 2, 3))
+create_base = jax.jit(ActorCritic.create, static_argnums=(1, 2, 3))
 every_space = pytest.mark.parametrize("space", SPACES)
 
 
@@ -70,14 +68,14 @@ def test_the_lazy_policy_is_the_generated_one_with_its_gradients(space, normal):
         return outputs, vjp(cotangents)
 
     forms = Hypernetwork.generate, Hypernetwork.policy
-    generated, lazy = fast_jit(lambda: [differentiate(form) for form in forms])()
+    generated, lazy = jax.jit(lambda: [differentiate(form) for form in forms])()
     assert_close(generated, lazy, rtol=1e-5, atol=1e-5)
 
 
 @every_space
 def test_policy_is_its_definition(space, normal):
     policy, obs, latent = random_policy(space), normal(OBS), normal(LATENT)
-    run = fast_jit(lambda p, *args: (p(*args), p.distribution(*args)))
+    run = jax.jit(lambda p, *args: (p(*args), p.distribution(*args)))
     (distribution, value), acted = run(policy, obs, latent)
     numbers, expected = naive.policy_forward(np.float64(obs), np.float64(latent), twin_of(policy))
     assert_close(distribution.mean if space == "continuous" else distribution.logits, numbers)
@@ -105,11 +103,11 @@ def test_a_batch_is_its_samples_with_their_gradients(space, normal):
         return jax.vmap(one)(obs, latents)
 
     both = [
-        fast_jit(jax.value_and_grad(ft.partial(loss, forms), argnums=(0, 1, 2)))(*args)
+        jax.jit(jax.value_and_grad(ft.partial(loss, forms), argnums=(0, 1, 2)))(*args)
         for forms in (HyperPolicy.many, samples)
     ]
     assert_close(*both, rtol=1e-4, atol=1e-5)
-    assert_close(fast_jit(HyperPolicy.values)(*args), fast_jit(HyperPolicy.many)(*args)[1])
+    assert_close(jax.jit(HyperPolicy.values)(*args), jax.jit(HyperPolicy.many)(*args)[1])
 
 
 @every_space
@@ -118,7 +116,7 @@ def test_half_precision_changes_a_batch_no_more_than_rounding(space, normal, mon
 
     def differentiate():
         loss = lambda *args: HyperPolicy.values(*args).sum()  # noqa: E731
-        return fast_jit(jax.value_and_grad(lambda *args: loss(*args), argnums=(0, 1, 2)))(*args)
+        return jax.jit(jax.value_and_grad(lambda *args: loss(*args), argnums=(0, 1, 2)))(*args)
 
     full = differentiate()
     monkeypatch.setattr("splagger.policy.hypernetwork.matmul_types", lambda: HALF)
@@ -156,10 +154,10 @@ def test_every_latent_starts_as_the_same_base_policy(space, normal):
         hypernetwork = Hypernetwork.create(base, EMBEDDED)
         return hypernetwork.generate(z), hypernetwork.policy(z)(x), base(x)
 
-    generated, lazy, expected = fast_jit(generate_and_run)(base, z)
+    generated, lazy, expected = jax.jit(generate_and_run)(base, z)
     assert_close(generated, base, rtol=0, atol=0)
     assert_close(lazy, expected)
-    jacobian = fast_jit(jax.jacrev(generate_and_run, argnums=1))(base, z)
+    jacobian = jax.jit(jax.jacrev(generate_and_run, argnums=1))(base, z)
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(jacobian))
 
 
@@ -180,7 +178,7 @@ def test_the_base_policy_starts_as_specified(space):
 
 
 def test_embeddings_start_uniform_and_the_deviation_at_one(normal):
-    policy = fast_jit(lambda: HyperPolicy.create(jr.key(0), 9, 25, Continuous(2), 64, 16, HIDDEN))()
+    policy = jax.jit(lambda: HyperPolicy.create(jr.key(0), 9, 25, Continuous(2), 64, 16, HIDDEN))()
     for layer, bound in ((policy.state_embedding, 1 / 3), (policy.latent_embedding, 1 / 5)):
         for array in (layer.weight, layer.bias):
             assert 0.8 * bound < np.abs(array).max() <= bound

@@ -18,9 +18,7 @@ from splagger.ppo.types import Config, PPOConfig, Tunables
 from splagger.sequence import EmbeddingSizes
 from splagger.spaces import ActionSpace, Continuous, Discrete
 
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-quick = ft.partial(jax.jit, compiler_options=FAST)
-quick_update = quick(update, static_argnums=0)  # one for all tests: equal programs compile once
+quick_update = jax.jit(update, static_argnums=0)  # one for all tests: equal programs compile once
 NETWORK = Network(EmbeddingSizes(8, 4, 4), 8, 16, 5, (8,), 1 / 16, decoder_hidden=(8,))
 TUNABLES = Tunables(1e-3, 0.1, 1e-6, 0.1)
 
@@ -138,7 +136,7 @@ def tiny(method: Method | str, env: MetaEnv, updates: int = 10, network=NETWORK,
     return Config(method, env, PPOConfig(**(small | options)), network, updates)
 
 
-@ft.partial(quick, static_argnums=(0, 1))
+@ft.partial(jax.jit, static_argnums=(0, 1))
 def resets(env, envs, key):
     return jax.vmap(env.reset)(jr.split(key, envs))
 

@@ -10,11 +10,10 @@ import pytest
 
 from splagger.ppo.buffer import Buffer, insert, sample
 from splagger.sequence import Transition
-from tests.ppo.probe_envs import quick
 
 STEPS, ENVS, HORIZON = 10, 3, 8
 ROWS = 2 * (ENVS + STEPS * ENVS)  # as small as training allows
-quick_insert, quick_sample = quick(insert), quick(sample, static_argnums=1)
+quick_insert, quick_sample = jax.jit(insert), jax.jit(sample, static_argnums=1)
 EXAMPLE = Transition(jnp.zeros(2), jnp.int32(0), jnp.zeros(()), jnp.zeros(2))
 
 
@@ -113,7 +112,7 @@ def test_what_is_missing_has_no_weight():
 def test_every_complete_trajectory_is_as_likely():
     buffer, twin = filled(1, 0.3)
     draw = lambda buffer, key: sample(buffer, 2, key)[0].reward[:, 0]  # noqa: E731
-    drawn = quick(jax.vmap(draw, in_axes=(None, 0)))(buffer, jr.split(jr.key(0), 2000))
+    drawn = jax.jit(jax.vmap(draw, in_axes=(None, 0)))(buffer, jr.split(jr.key(0), 2000))
     _, counts = np.unique(drawn, return_counts=True)
     expected = 4000 / len(twin.kept())
     assert len(counts) == len(twin.kept()) and (np.abs(counts / expected - 1) < 0.25).all()

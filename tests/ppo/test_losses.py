@@ -14,9 +14,9 @@ from splagger.ppo.objectives import belief_kl, trajectory_loss
 from splagger.sequence import Transition
 from tests.close import assert_close
 from tests.parity.numpy_models import belief_kl_naive, gae_naive, ppo_loss_naive
-from tests.ppo.probe_envs import quick, random_state, tiny
+from tests.ppo.probe_envs import random_state, tiny
 
-gae = quick(losses.gae, static_argnums=(5, 6))
+gae = jax.jit(losses.gae, static_argnums=(5, 6))
 CLIP, MAZE = 0.1, MetaEnv(TMaze(length=4), 2)
 
 
@@ -54,7 +54,7 @@ def test_advantages_of_a_worked_example():
 def test_rewards_reach_back_to_the_start_of_their_task_and_no_further():
     ended, zeros = np.isin(np.arange(9), [2, 6]), jnp.zeros(9)
     rest = zeros, jnp.zeros(()), jnp.asarray(ended), jnp.zeros(9, bool), 0.9, 0.8
-    influence = np.asarray(quick(jax.jacobian(lambda reward: losses.gae(reward, *rest)))(zeros))
+    influence = np.asarray(jax.jit(jax.jacobian(lambda reward: losses.gae(reward, *rest)))(zeros))
     task = np.cumsum(ended) - ended
     same_task = task[:, None] == task
     distance = np.arange(9) - np.arange(9)[:, None]  # [advantage, reward]
@@ -145,6 +145,6 @@ def test_what_lies_beyond_a_trajectory_s_end_does_not_matter():
     steps = Transition(
         numbers[:, :5], rng.integers(space.size, size=8), numbers[:, 5], numbers[:, 6:]
     )
-    loss = quick(lambda s: trajectory_loss(agent, config.ppo, s, jnp.int32(5), jr.key(0)))
+    loss = jax.jit(lambda s: trajectory_loss(agent, config.ppo, s, jnp.int32(5), jr.key(0)))
     changed = jax.tree.map(lambda x: np.concatenate([x[:5], x[:3]]), steps)
     assert loss(steps) == loss(changed) != loss(jax.tree.map(lambda x: x[::-1], steps))

@@ -7,9 +7,8 @@ import pytest
 from splagger.ppo.normalize import ReturnScale, recurrence, scale_rewards
 from tests.close import assert_close
 from tests.parity.numpy_models import scaled_rewards_naive
-from tests.ppo.probe_envs import quick
 
-scale_one = quick(scale_rewards, static_argnums=3)
+scale_one = jax.jit(scale_rewards, static_argnums=3)
 DISCOUNT = 0.9
 
 

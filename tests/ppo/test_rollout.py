@@ -14,7 +14,7 @@ from splagger.ppo.rollout import collect
 from splagger.sequence import Transition
 from splagger.spaces import Discrete
 from tests.close import assert_close
-from tests.ppo.probe_envs import Chance, quick, random_state, tiny
+from tests.ppo.probe_envs import Chance, random_state, tiny
 
 STEPS = 30
 ENV = MetaEnv(Chance(), 2)  # episodes of 1 to 4 steps, two to a task; continuous actions
@@ -25,7 +25,7 @@ both = pytest.mark.parametrize("name", ["splagger", "pearl"])
 def rolled(name, explore=True):
     """(state before, life after, rollout) of random weights, with a memory of a past rollout."""
     state = random_state(tiny(name, ENV))
-    run = quick(
+    run = jax.jit(
         lambda life, key: collect(
             ENV, state.agent, state.normalizers, life, jr.split(key, STEPS), explore
         )
@@ -48,7 +48,7 @@ def test_steps_chain_unless_the_task_ended(name):
 @both
 def test_memories_are_those_of_repeated_observe(name):
     state, life, rollout = rolled(name)
-    observe = quick(jax.vmap(state.agent.observe))
+    observe = jax.jit(jax.vmap(state.agent.observe))
     memory = state.life.memory
     for t in range(STEPS):
         assert_close(rollout.outputs[t], memory.output)
@@ -69,7 +69,7 @@ def test_memories_are_empty_after_the_end_of_a_task(name):
 def test_actions_are_as_likely_as_recorded(name):
     state, _, rollout = rolled(name)
 
-    @quick
+    @jax.jit
     def log_prob(output, obs, noise, action):
         one = lambda o, s, n: state.agent.distribution(o, s, n, state.normalizers)  # noqa: E731
         distribution = jax.vmap(jax.vmap(one))(output, obs, noise)
@@ -106,7 +106,7 @@ def by_loop(env, state, tasks, key):
     start_key, run_key = jr.split(key)
     starts, keys = jr.split(start_key, tasks), jr.split(run_key, env.horizon)
 
-    @quick
+    @jax.jit
     def step(world, memory, key):
         noise_key, _, env_key = jr.split(key, 3)
         noise = agent.noise(noise_key)
@@ -133,5 +133,5 @@ def test_evaluation_plays_each_task_once(name):
     """Tasks end before the horizon: what follows belongs to the next, and does not count."""
     env = MetaEnv(Chance(space=Discrete(3)), 3)
     state = random_state(tiny(name, env))
-    evaluate = quick(lambda key: episode_returns(env, state.agent, state.normalizers, 4, key))
+    evaluate = jax.jit(lambda key: episode_returns(env, state.agent, state.normalizers, 4, key))
     assert_close(evaluate(jr.key(5)), by_loop(env, state, 4, jr.key(5)), rtol=1e-4, atol=1e-5)

@@ -21,13 +21,13 @@ from tests.parity.numpy_models import (
     running_moments_update,
     scaled_rewards_naive,
 )
-from tests.ppo.probe_envs import TUNABLES, Chance, quick, quick_update, random_state, tiny
+from tests.ppo.probe_envs import TUNABLES, Chance, quick_update, random_state, tiny
 
 MAZE, CHANCE = MetaEnv(TMaze(length=4), 2), MetaEnv(Chance(), 2)
 CONFIG, MASKED = (tiny("splagger", CHANCE, mask_truncated=mask) for mask in (False, True))
 ONE_STEP = {"steps": 20, "epochs": 1, "minibatches": 1}
-quick_judge = quick(train.judge, static_argnums=0)
-quick_evaluation = quick(train.evaluation, static_argnums=0)
+quick_judge = jax.jit(train.judge, static_argnums=0)
+quick_evaluation = jax.jit(train.evaluation, static_argnums=0)
 
 
 @ft.cache
@@ -35,7 +35,7 @@ def begun():
     """A state, and the life and the rollout that its next update begins with."""
     state = random_state(CONFIG)
     key = jr.split(jr.fold_in(state.key, state.update), 3)[0]
-    run = quick(lambda s, keys: collect(CHANCE, s.agent, s.normalizers, s.life, keys))
+    run = jax.jit(lambda s, keys: collect(CHANCE, s.agent, s.normalizers, s.life, keys))
     return state, *run(state, jr.split(key, CONFIG.ppo.steps))
 
 
@@ -64,7 +64,7 @@ def test_a_run_in_a_grid_is_the_run_alone():
     cases = [(rate, random_state(CONFIG, seed)) for rate, seed in [(1e-3, 0), (1e-2, 0), (1e-3, 1)]]
     rates, states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *cases)
     each = TUNABLES._replace(learning_rate=0, entropy=None, kl_weight=None, temperature=None)
-    grid = quick(jax.vmap(ft.partial(train.update, CONFIG), in_axes=(each, 0)))
+    grid = jax.jit(jax.vmap(ft.partial(train.update, CONFIG), in_axes=(each, 0)))
     for _ in range(2):
         states, metrics = grid(TUNABLES._replace(learning_rate=rates), states)
     for index, (rate, state) in enumerate(cases):
@@ -100,7 +100,7 @@ def test_advantages_are_those_of_plain_loops(mask):
     value, advantage, standard = values_and_advantages(MASKED if mask else CONFIG)
     judge = jax.vmap(lambda *seen: state.agent.judge(*seen)[1], in_axes=(0, 0, 0, None))
     noise = rollout.noise[0]
-    last = quick(judge)(life.memory.output, life.env.obs, noise, state.normalizers)
+    last = jax.jit(judge)(life.memory.output, life.env.obs, noise, state.normalizers)
     reward = scaled_rewards_naive(np.float64(rollout.transitions.reward), rollout.task_done, 0.95)
     ends = np.asarray(rollout.task_done), np.asarray(rollout.truncated) & mask
     expected, _ = gae_naive(reward, value, np.asarray(last), *ends, 0.95, 0.95)
@@ -119,7 +119,7 @@ def test_masking_takes_the_advantage_of_truncated_steps_and_of_no_later_one():
 def test_memories_are_told_again_by_the_new_parameters():
     state, life, rollout = begun()
     after, _ = updated()
-    observe, memory = quick(jax.vmap(after.agent.observe)), state.life.memory
+    observe, memory = jax.jit(jax.vmap(after.agent.observe)), state.life.memory
     for t in range(CONFIG.ppo.steps):
         step = jax.tree.map(lambda leaf, t=t: leaf[t], rollout.transitions)
         memory = observe(memory, step, rollout.task_done[t])
@@ -144,7 +144,7 @@ def test_temperature_is_the_initial_one():
     for method in (METHODS["splagger-softmax"], nested):
         config = replace(tiny("splagger-softmax", MAZE), method=method)
         build = lambda t, c=config: train.init(c, TUNABLES._replace(temperature=t), jr.key(0)).agent  # noqa: E731
-        initial = quick(lambda t, b=build: temperatures(b(t).memory.aggregation.aggregator)[0])
+        initial = jax.jit(lambda t, b=build: temperatures(b(t).memory.aggregation.aggregator)[0])
         assert initial(0.7) == np.float32(0.7) and initial(0.1) == np.float32(0.1)
 
 

@@ -13,7 +13,7 @@ from splagger.ppo.train import train
 from splagger.ppo.types import Tunables
 from splagger.sequence import EmbeddingSizes
 from tests.ppo import probe_envs
-from tests.ppo.probe_envs import quick, tiny
+from tests.ppo.probe_envs import tiny
 
 NETWORK = Network(EmbeddingSizes(8, 8, 8), 12, 16, 8, (16,), 1 / 4)
 MAZE = MetaEnv(TMaze(length=5), 4)  # perfect: 16; guessing: 2
@@ -25,7 +25,7 @@ def trained(env, updates, steps, method="splagger", **options):
     options |= {"eval_tasks": 128, "eval_interval": updates}
     config = tiny(method, env, updates, NETWORK, **options)
     run = jax.vmap(lambda key: train.__wrapped__(config, Tunables(3e-3, 0.01, 1e-6, 0.1), key))
-    states, metrics = quick(run)(jr.split(jr.key(0), 3))
+    states, metrics = jax.jit(run)(jr.split(jr.key(0), 3))
     return states, {name: np.asarray(metric)[:, -1] for name, metric in metrics.items()}
 
 
@@ -39,7 +39,7 @@ def test_the_value_of_a_constant_reward_is_that_reward():
         seen = output[None], jnp.ones((1, 1)), jnp.zeros((1, 0))
         return state.agent.values(*seen, state.normalizers)[0]
 
-    np.testing.assert_allclose(quick(jax.vmap(value))(states), 10, rtol=0.01)
+    np.testing.assert_allclose(jax.jit(jax.vmap(value))(states), 10, rtol=0.01)
 
 
 def test_the_better_arm_is_chosen():
@@ -73,7 +73,7 @@ def test_a_memory_solves_the_short_maze():
     options = {"envs": 16, "steps": 40, "minibatches": 4, "eval_tasks": 128, "eval_interval": 5}
     config = tiny("splagger", MAZE, 50, NETWORK, **options)
     run = jax.vmap(lambda key: train.__wrapped__(config, Tunables(3e-3, 0.01, 1e-6, 0.1), key))
-    _, metrics = quick(run)(jr.split(jr.key(0), 3))
+    _, metrics = jax.jit(run)(jr.split(jr.key(0), 3))
     late = np.asarray(metrics["return"])[:, -5:]
     assert (np.median(late, axis=1) >= 15).all(), late
 

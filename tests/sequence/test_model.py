@@ -15,8 +15,6 @@ from splagger.sequence import SequenceModel, SplitAggregation
 from tests.close import assert_close
 
 INPUTS, STEPS = 6, 9
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-fast_jit = ft.partial(jax.jit, compiler_options=FAST)
 XS = jr.uniform(jr.key(1), (STEPS, INPUTS), minval=-1.0, maxval=1.0)
 NO_RESETS, SOME = jnp.zeros(STEPS, bool), jnp.asarray(np.isin(range(STEPS), (0, 4, 5, 7)))
 
@@ -42,10 +40,10 @@ def small(name):
     return jax.tree.map(fill, shapes)
 
 
-unroll = fast_jit(lambda model, memory, xs, resets: model.unroll(memory, xs, resets))
+unroll = jax.jit(lambda model, memory, xs, resets: model.unroll(memory, xs, resets))
 
 
-@fast_jit
+@jax.jit
 def by_steps(model, memory, xs, resets):
     return jax.lax.scan(lambda memory, x: model.step(memory, *x), memory, (xs, resets))
 
@@ -149,7 +147,7 @@ def test_the_first_half_skips_and_the_second_is_aggregated():
 def test_skipping_everything_leaves_the_plain_encoder():
     model = small("rnn")
     _, outputs = unroll(model, model.start(), XS, SOME)
-    plain = fast_jit(
+    plain = jax.jit(
         lambda m: jax.vmap(m.projection)(m.encoder.unroll(m.encoder.start(), XS, SOME)[1])
     )
     assert_close(outputs, plain(model))
