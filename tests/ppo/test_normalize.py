@@ -1,5 +1,6 @@
 """Rewards are scaled as by a loop over single steps, however they are cut into rollouts."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
