@@ -6,7 +6,7 @@ Gymnasium is imported only where an environment is made. Nothing here touches JA
 import functools as ft
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -85,8 +85,9 @@ class GymEnv:
                     find(self.source) if isinstance(self.source, str) else self.source
                 )
             see_this_folder()
+            given = {"disable_env_checker": True} | self.arguments
             mode = {"render_mode": "rgb_array"} if self.render else {}
-            return gymnasium.make(self.source, disable_env_checker=True, **self.arguments, **mode)
+            return gymnasium.make(self.source, **(given | mode))
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             raise ValueError(f"{self.name}: the environment cannot be made ({reason})") from error
@@ -94,11 +95,24 @@ class GymEnv:
     def _call(self, function: Callable[..., Any]) -> Any:
         takes_mode = "render_mode" in inspect.signature(function).parameters
         mode = {"render_mode": "rgb_array"} if self.render and takes_mode else {}
-        return function(**self.arguments, **mode)
+        return function(**(self.arguments | mode))
 
     def begin(self, env: Any, seed: int, episode: int) -> Any:
         """What `reset` gives at the start of an episode of the task that `seed` stands for."""
         return drawing(self.name, self.task, env)(env, seed, episode)
+
+
+def as_json(kwargs: str | Mapping[str, Any]) -> str:
+    """As `GymEnv.kwargs` takes them; a text is one already."""
+    if isinstance(kwargs, str):
+        return kwargs
+    try:
+        return json.dumps(dict(kwargs), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"kwargs must be plain (numbers, texts, lists), got {kwargs!r} ({error}): give a function that "
+            "makes the environment"
+        ) from None
 
 
 class Layout(NamedTuple):

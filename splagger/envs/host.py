@@ -7,7 +7,6 @@ The state holds the history of a task, so that `reset` and `step` are pure funct
 import contextlib
 import dataclasses
 import functools as ft
-import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +18,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Num, UInt32
 
-from splagger.envs.gym import GymEnv, layout
+from splagger.envs.gym import GymEnv, as_json, layout
 from splagger.envs.meta import AbstractMetaEnv, MetaStep
 from splagger.envs.places import label_of, place_of
 from splagger.envs.pool import Begun, History, Pool, Stepped
@@ -169,12 +168,6 @@ def _is_news(record: logging.LogRecord) -> bool:
 logging.getLogger("jax._src.callback").addFilter(_is_news)
 
 
-def _not_plain(value: Any) -> Any:
-    raise ValueError(
-        f"kwargs must be plain (numbers, texts, lists), got {value!r}: give a function that makes the environment"
-    )
-
-
 def from_gymnasium(
     make_env: str | Callable[..., Any],
     task: str | Callable[..., Any] = "auto",
@@ -182,7 +175,7 @@ def from_gymnasium(
     max_steps: int | None = None,
     workers: int = 0,
     name: str = "",
-    kwargs: Mapping[str, Any] | None = None,
+    kwargs: str | Mapping[str, Any] | None = None,
 ) -> HostMetaEnv:
     """A Gymnasium environment for `splagger.train`: an id, or a function that makes one.
 
@@ -197,6 +190,5 @@ def from_gymnasium(
     source = make_env if isinstance(make_env, str) else place_of(make_env)
     task = task if isinstance(task, str) else place_of(task)
     label = name or ("" if isinstance(source, str) else label_of("make_env", source))
-    text = json.dumps(dict(kwargs or {}), default=_not_plain)
-    env = GymEnv(source, task, max_steps, workers, label=label, kwargs=text)
+    env = GymEnv(source, task, max_steps, workers, label=label, kwargs=as_json(kwargs or {}))
     return HostMetaEnv(env=env, episodes=episodes)

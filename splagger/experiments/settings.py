@@ -1,13 +1,13 @@
 """Settings by name, "part.field": found with their type, and given a value of that type."""
 
 import dataclasses
-import json
 import numbers
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from splagger.envs.gym import as_json
 from splagger.methods import Method
 from splagger.registry import EnvRow
 from splagger.tables import lookup
@@ -34,6 +34,8 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
 
 def _convert(path: str, value: Any, kind: Any) -> Any:
     """A value, or what a text says, as the field's type: numbers, yes/no, lists (in a text, with commas)."""
+    if path == "env.kwargs" and isinstance(value, Mapping):
+        value = as_json(value)
     origin, options = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         empty = value is None or (isinstance(value, str) and value.lower() == "none")
@@ -88,8 +90,6 @@ def _bool(value: Any) -> bool:
 
 
 def _str(value: Any) -> str:
-    if isinstance(value, Mapping):  # env.kwargs, which are kept as JSON
-        return json.dumps(value)
     if not isinstance(value, str):
         raise TypeError
     return value

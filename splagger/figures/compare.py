@@ -42,8 +42,9 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
         raise RunError(f"no run of {reference!r}; there are {', '.join(sorted(methods))}")
     rows = []
     for one in found:
-        rivals = [c for c in found if c.task == one.task]
-        rows.append(_row(one, rivals, _reference(one, rivals, reference)))
+        neighbors = [c for c in found if c.env == one.env]
+        rivals = [c for c in neighbors if c.task == one.task]
+        rows.append(_row(one, neighbors, _reference(one, rivals, reference)))
     return pandas.DataFrame(rows)
 
 
@@ -59,13 +60,13 @@ def _reference(one: Contestant, rivals: list[Contestant], name: str | None) -> C
     return one
 
 
-def _row(one: Contestant, rivals: list[Contestant], reference: Contestant) -> dict[str, Any]:
+def _row(one: Contestant, neighbors: list[Contestant], reference: Contestant) -> dict[str, Any]:
     training = estimate(interquartile_mean, _scores(one))
     end = estimate(interquartile_mean, at_the_end(one.chosen.curves))
     return {
         "env": one.env,
         "method": one.method,
-        "settings": ", ".join(one.apart(rivals)),
+        "settings": ", ".join(one.apart(neighbors)),
         "frames": int(one.chosen.frames[-1]),
         "rate": one.chosen.rate,
         "seeds": len(one.chosen.curves),

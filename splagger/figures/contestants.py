@@ -1,8 +1,9 @@
 """Who is compared on anybody's task: runs of one experiment as one method with its settings."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ class Contestant:
     method: str
     settings: tuple[str, ...]  # all that is not usual
     members: Members
+    folder: str  # the name of its newest run's
 
     @cached_property
     def chosen(self) -> Chosen:
@@ -37,23 +39,40 @@ class Contestant:
 
 def contestants(runs: Sequence[Recorded]) -> list[Contestant]:
     """Runs that differ by their grid alone are one; each swept number makes one of its own, and so does
-    each place where the same run was made again."""
+    each place where the same run was made again. What nothing else tells apart (code that was edited) has
+    the name of its folder."""
     found = [one for group in _groups(runs) for one in _swept(*group)]
     if not found:
         raise RunError("none of these runs has got to its first evaluation yet")
-    return found
+    named = Counter((one.env, one.method, one.settings) for one in found)
+    return [
+        replace(one, settings=(*one.settings, f"run {one.folder}"))
+        if named[one.env, one.method, one.settings] > 1
+        else one
+        for one in found
+    ]
 
 
 def _groups(runs: Sequence[Recorded]) -> Iterator[tuple[list[Recorded], list[str]]]:
     """(runs of one experiment, what its settings do not tell)."""
-    for group in _gather(runs, _experiment):
-        again = len({_text(run.record["run"]) for run in group}) < len(group)
-        places = _gather(group, _place) if again else [group]
+    begun = [run for run in runs if run.members]
+    for group in _gather(begun, _experiment):
         env, episodes = group[0].name[0], _episodes(group[0])
-        others = {_episodes(run) for run in runs if run.name[0] == env} - {episodes}
-        words = [f"episodes {episodes}"] if others else []
-        for part in places:
-            yield part, [*words, f"in {_place(part[0])}"] if len(places) > 1 else words
+        others = {_episodes(run) for run in begun if run.name[0] == env} - {episodes, None}
+        words = [f"episodes {episodes}"] if others and episodes else []
+        place, parts = _place, [group]
+        if _repeats(group):
+            parts = _gather(group, place)
+        if any(map(_repeats, parts)):
+            place = lambda run: run.path.resolve()  # noqa: E731
+            parts = _gather(group, place)
+        for part in parts:
+            yield part, [*words, f"in {_near(place(part[0]))}"] if len(parts) > 1 else words
+
+
+def _repeats(group: list[Recorded]) -> bool:
+    """Whether a run is there twice."""
+    return len({_text(run.record["run"]) for run in group}) < len(group)
 
 
 def _swept(group: list[Recorded], more: list[str]) -> Iterator[Contestant]:
@@ -64,11 +83,21 @@ def _swept(group: list[Recorded], more: list[str]) -> Iterator[Contestant]:
             swept.setdefault(settings, []).append((run, members))
     differ = [k for k in Settings._fields if len({getattr(s, k) for s in swept}) > 1]
     given = group[0].record["arguments"].get("overrides", {})
-    usual = [f"{name}={value}" for name, value in given.items()]
+    usual = [word for item in given.items() for word in _words(*item)]
     for settings, found in swept.items():
         words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in differ]
-        members = pool([members for _, members in whole(found)])
-        yield Contestant(_task(group[0]), *group[0].name, (*usual, *words, *more), members)
+        counted = whole(found)
+        members, last = pool([members for _, members in counted]), counted[-1][0]
+        told = (*usual, *words, *more)
+        yield Contestant(_task(last), *last.name, told, members, last.path.resolve().name)
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """A setting as figures name it; what an environment is made with, each for itself."""
+    if name != "env.kwargs":
+        return [f"{name}={value}"]
+    given = value if isinstance(value, Mapping) else json.loads(value)
+    return [f"{key}={one}" for key, one in given.items()]
 
 
 def _gather(runs: Iterable[Recorded], key: Callable[[Recorded], Any]) -> list[list[Recorded]]:
@@ -88,12 +117,18 @@ def _task(run: Recorded) -> str:
 
 
 def _episodes(run: Recorded) -> int | None:
-    return run.record["run"].get("episodes")
+    return run.record["run"].get("episodes") or run.record["arguments"].get("episodes")
 
 
 def _place(run: Recorded) -> Path:
     """The folder that holds environments, which hold methods, which hold runs."""
-    return run.path.parent.parent.parent
+    return run.path.resolve().parent.parent.parent
+
+
+def _near(path: Path) -> Path:
+    """As seen from here, if it is below."""
+    here = Path().resolve()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _text(data: Any) -> str:

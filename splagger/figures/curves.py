@@ -12,22 +12,24 @@ def curves_of(rivals: Sequence[Contestant], best: float | None) -> tuple[CurvePa
     """All of `rivals`, who are of one environment, each at its best rate; `best` is the best known return."""
     name, last = rivals[0].env, max(one.members.frames[-1] for one in rivals)
     unit, word = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
-    lines = [_line(one, rivals, unit) for one in rivals]
+    labels = _labels([", ".join([one.method, *one.apart(rivals)]) for one in rivals])
+    lines = [_line(one, label, unit) for one, label in zip(rivals, labels, strict=True)]
     lines.sort(key=lambda line: -line.mean.mean())
     panel = CurvePanel(name, name, (), best, f"frames ({word})")
     return panel, _distinct(lines)
 
 
-def _line(one: Contestant, rivals: Sequence[Contestant], unit: float) -> Line:
-    label = _short(", ".join([one.method, *one.apart(rivals)]))
+def _line(one: Contestant, label: str, unit: float) -> Line:
     style = style_of(one.method)._replace(label=label)
     return learning_curve(style, one.method, drawn(one.members), unit)
 
 
-def _short(label: str, most: int = 44) -> str:
-    """Names stand beside the lines, where there is not much room: of long ones beginning and end."""
+def _labels(names: list[str], most: int = 44) -> list[str]:
+    """Names stand beside the lines, where there is not much room: of long ones beginning and end, if that tells
+    them apart."""
     half = most // 2
-    return label if len(label) <= most else f"{label[:half]}…{label[-half + 1 :]}"
+    short = [n if len(n) <= most else f"{n[:half]}…{n[-half + 1 :]}" for n in names]
+    return short if len(set(short)) == len(set(names)) else names
 
 
 def _distinct(lines: list[Line]) -> list[Line]:

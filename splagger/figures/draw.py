@@ -63,7 +63,7 @@ def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
         axes.axhline(panel.best, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
         place = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 8}
         axes.annotate("best known", (0, panel.best), xycoords=("axes fraction", "data"), **place)
-    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.set(title=_plain(panel.title), xlabel=panel.x_label, ylabel=panel.y_label)
     axes.margins(x=0, y=0.09)
 
 
@@ -87,13 +87,18 @@ def _names(canvas, first, drawn: Drawn) -> None:
 
     styles = {line.style: line.width for line in named}
     handles = [
-        Line2D([], [], color=s.color, linestyle=s.dash, linewidth=w, label=s.label)
+        Line2D([], [], color=s.color, linestyle=s.dash, linewidth=w, label=_plain(s.label))
         for s, w in styles.items()
     ]
     longest = max(len(style.label) for style in styles)
     columns = max(1, int(canvas.get_figwidth() / (0.6 + 0.085 * longest)))  # inches
     columns = -(-len(handles) // -(-len(handles) // columns))  # rows of equal length
     canvas.legend(handles=handles, loc="outside lower center", ncols=columns)
+
+
+def _plain(text: str) -> str:
+    """Anybody's text, in which dollars are no formula."""
+    return text.replace("$", r"\$")
 
 
 def _beside(axes, lines: Sequence[Line]) -> None:
@@ -109,7 +114,9 @@ def _beside(axes, lines: Sequence[Line]) -> None:
         places[i] = min(places[i], places[i + 1] - gap)
     offset = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "weight": "bold"}
     for place, (_, label, color) in zip(places, ends, strict=True):
-        axes.annotate(label, (1, place), xycoords=("axes fraction", "data"), color=color, **offset)
+        axes.annotate(
+            _plain(label), (1, place), xycoords=("axes fraction", "data"), color=color, **offset
+        )
 
 
 STYLE = {

@@ -309,7 +309,9 @@ def test_an_environment_is_made_with_its_kwargs():
     assert env.obs_size == 5
     assert from_gymnasium(gym_probes.Sized, max_steps=4, kwargs={}) == walk("Sized", episodes=1)
     assert from_gymnasium("CartPole-v1", kwargs={"max_episode_steps": 7}).horizon == 7
-    both = [{"a": 1, "b": 2}, {"b": 2, "a": 1}]
+    drawn = GymEnv("tests.envs.gym_probes:Sized", render=True, kwargs='{"render_mode": null}')
+    assert drawn.make().render_mode == "rgb_array"
+    both = [{"a": 1, "b": 2}, '{"b": 2, "a": 1}']
     assert len({from_gymnasium("CartPole-v1", kwargs=kwargs) for kwargs in both}) == 1
 
 
@@ -329,6 +331,8 @@ def test_kwargs_that_cannot_be_are_refused(text, message):
         GymEnv("tests.envs.gym_probes:Sized", max_steps=4, kwargs=text).spec  # noqa: B018
     with pytest.raises(ValueError, match=r"kwargs must be plain .*give a function"):
         from_gymnasium(gym_probes.Sized, kwargs={"size": np.arange(3)})
+    with pytest.raises(ValueError, match=r"kwargs must be plain .*give a function"):
+        from_gymnasium(gym_probes.Sized, kwargs={"size": np.nan})
 
 
 def test_workers_do_not_change_what_happens():

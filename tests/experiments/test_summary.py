@@ -1,10 +1,14 @@
 """One line a run, and one picture of several: what tells lines apart is in their names."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from splagger.experiments import summary
+from splagger.figures.contestants import contestants
+from splagger.figures.curves import _labels, curves_of
+from splagger.figures.evidence import Evidence
 from splagger.recorded import RecordedRun, RunError
 from tests.figures.synthetic import learning, write_run
 
@@ -78,6 +82,37 @@ def test_what_was_made_again_elsewhere_is_told_apart_by_its_place(tmp_path, draw
     _, lines = lines_of(Path(), drawn)
     assert set(lines) == {"rnn, in before", "rnn, in after"}
     assert all(line.seeds == 5 for line in lines.values())
+
+
+def test_what_nothing_else_tells_apart_has_the_name_of_its_folder(tmp_path, drawn):
+    for name, clip in (("one", 0.05), ("two", 0.06)):  # as after an edit of one's own aggregator
+        write_run(tmp_path, "t-ls", "mine", learning(9), name=name, clip=clip)
+    _, lines = lines_of(tmp_path, drawn)
+    assert set(lines) == {"mine, run one", "mine, run two"}
+
+
+def test_copies_of_a_run_are_told_apart_wherever_they_lie(tmp_path, drawn, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, final in (("a", 9), ("b", 5)):
+        write_run(tmp_path / name, "t-ls", "rnn", learning(final)).rename(tmp_path / f"flat-{name}")
+    (write_run(tmp_path / "c", "t-ls", "rnn", learning(9)) / "curves.csv").unlink()
+    _, lines = lines_of(Path(), drawn)
+    assert set(lines) == {"rnn, in flat-a", "rnn, in flat-b"}
+
+
+def test_long_names_stay_different_and_dollars_are_no_formulas(tmp_path):
+    for slippery in (False, True):
+        kwargs = {"is_slippery": slippery, "map_name": "8x8", "why": r"a$\b$ " + 40 * "-"}
+        settings = {"overrides": {"env.kwargs": json.dumps(kwargs)}, "clip": 0.05 + slippery}
+        name = f"slippery-{slippery}"
+        write_run(tmp_path, "gym:Lake-v1", "rnn", learning(9), name=name, **settings)
+    entrants = contestants(Evidence.read(tmp_path).runs)
+    labels = {line.style.label for line in curves_of(entrants, None)[1]}
+    assert labels == {"rnn, is_slippery=False", "rnn, is_slippery=True"}
+    assert _labels(["x" * 50 + side + "y" * 50 for side in "lr"])[0].count("x") == 50
+    write_run(tmp_path, "gym:Lake-v1", r"a$\b$", learning(9))
+    summary.plot(tmp_path, path=tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 1000
 
 
 def test_pictures_that_cannot_be_are_refused(tmp_path):

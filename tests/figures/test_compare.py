@@ -37,6 +37,16 @@ def test_methods_on_a_task_of_ones_own_the_best_first(tmp_path):
         assert (row["seeds"], row["source"], row["rate"]) == (5, "one rate", 1e-3)
 
 
+def test_settings_that_tell_tasks_apart_are_told(tmp_path):
+    for size in (5, 8):
+        for method in ("rnn", "splagger"):
+            given = {"overrides": {"env.kwargs": f'{{"size": {size}}}'}, "episodes": size}
+            own(tmp_path, method, size, name=f"of-{size}", **given)
+    found = splagger.compare(tmp_path)
+    assert set(found["settings"]) == {"size=5, episodes 5", "size=8, episodes 8"}
+    assert found["chance"].notna().sum() == 2  # within each task
+
+
 def test_the_reference_can_be_named_and_without_splagger_it_is_the_best(tmp_path):
     own(tmp_path, "rnn", 4.0)
     own(tmp_path, "lstm", 9.0)
