@@ -36,7 +36,8 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     runs = Evidence.read(*roots).runs
     if not runs:
         raise RunError(f"no run folder in {', '.join(map(str, roots)) or 'nothing'}")
-    found = sorted(contestants(runs), key=lambda c: (c.env, c.task, -_scores(c).mean()))
+    merit = lambda c: float(interquartile_mean(_scores(c)))  # noqa: E731
+    found = sorted(contestants(runs), key=lambda c: (c.env, c.task, -merit(c)))
     methods = {c.method for c in found}
     if reference is not None and reference not in methods:
         raise RunError(f"no run of {reference!r}; there are {', '.join(sorted(methods))}")
