@@ -43,7 +43,9 @@ def arguments(frames=UPDATES * BATCH, rates=("1e-3", "3e-4")) -> list[str]:
     return ["--rates", *rates, "--seeds", "2", "--frames", str(frames), "--set", *assignments]
 
 
-MAIN = "from splagger.cli import main; main()"
+# Ctrl-C is heard even if the tests were started in the background, where a shell has it ignored.
+HEAR = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+MAIN = f"{HEAR}; from splagger.cli import main; main()"
 
 
 def start(
