@@ -87,8 +87,10 @@ class Run:
         row = row if episodes is None else replace(row, episodes=episodes)
         overrides = _settings(row) | dict(overrides or {})
         row, chosen = override(row, _method(method), overrides)
-        if "env.kwargs" in overrides:  # as text, however they were written
-            overrides |= {"env.kwargs": getattr(row.env, "kwargs", "")}
+        if (
+            overrides.pop("env.kwargs", None) is not None
+        ):  # in one spelling, however they were written
+            overrides |= _settings(row)
         listed: Any = range(int(seeds)) if isinstance(seeds, numbers.Integral) else seeds
         frames = row.frames if frames is None else frames
         if not math.isfinite(frames):

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -96,8 +96,7 @@ def _words(name: str, value: Any) -> list[str]:
     """A setting as figures name it; what an environment is made with, each for itself."""
     if name != "env.kwargs":
         return [f"{name}={value}"]
-    given = value if isinstance(value, Mapping) else json.loads(value)
-    return [f"{key}={one}" for key, one in given.items()]
+    return [f"{key}={one}" for key, one in json.loads(value).items()]
 
 
 def _gather(runs: Iterable[Recorded], key: Callable[[Recorded], Any]) -> list[list[Recorded]]:

@@ -137,6 +137,7 @@ def test_what_an_environment_is_made_with_belongs_to_the_experiment():
     )
     again = Run.create(**json.loads(json.dumps(text.arguments())))
     assert {run.digest for run in (*same, again)} == {text.digest} != {plain.digest}
+    assert sized(**{"env.kwargs": {}}).arguments() == plain.arguments()
     compact = sized(**{"env.kwargs": '{"size":5}'})
     for run in (text, compact, again, *same):
         assert """--set 'env.kwargs={"size": 5}' env.max_steps=4""" in run.command()
