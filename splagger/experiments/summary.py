@@ -8,6 +8,7 @@ from splagger.figures.draw import PLAIN, picture
 from splagger.figures.evidence import Evidence, Recorded
 from splagger.figures.members import best_rate, members_of
 from splagger.figures.panels import Figure
+from splagger.figures.scales import Mark, marks
 from splagger.recorded import RecordedRun, RunError
 from splagger.registry import ENVS
 
@@ -42,14 +43,14 @@ def plot(*roots: str | Path, path: str | Path) -> None:
     kind = Path(path).suffix.lstrip(".").lower()
     if kind not in PLAIN:
         raise RunError(f"{path}: pictures are written as {', '.join(PLAIN)}")
-    found = curves_of(contestants(runs), _best_return(runs))
+    found = curves_of(contestants(runs), _marks(runs))
     Path(path).write_bytes(picture(Figure(names[0], names[0], "", (found[0],)), [found], kind))
 
 
-def _best_return(runs: list[Recorded]) -> float | None:
-    """The best known return of their environment, if all were trained in it as it is usually."""
+def _marks(runs: list[Recorded]) -> tuple[Mark, ...]:
+    """Returns that mean something in their environment, if all were trained in it as it is usually."""
     row = ENVS.get(runs[0].name[0])
     arguments = [run.record["arguments"] for run in runs]
     changed = [a for a in arguments if any(k.startswith("env.") for k in a.get("overrides", {}))]
     changed += [a for a in arguments if row and a.get("episodes", row.episodes) != row.episodes]
-    return row.best_return if row and not changed else None
+    return marks(row.name, row.best_return) if row and not changed else ()

@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from splagger.figures.contestants import Contestant
 from splagger.figures.evidence import drawn
 from splagger.figures.panels import CurvePanel, Line, learning_curve
+from splagger.figures.scales import Mark
 from splagger.figures.styles import SPARE, style_of
 
 
-def curves_of(rivals: Sequence[Contestant], best: float | None) -> tuple[CurvePanel, list[Line]]:
-    """All of `rivals`, who are of one environment, each at its best rate; `best` is the best known return."""
+def curves_of(
+    rivals: Sequence[Contestant], marks: tuple[Mark, ...] = ()
+) -> tuple[CurvePanel, list[Line]]:
+    """All of `rivals`, who are of one environment, each at its best rate."""
     name, last = rivals[0].env, max(one.members.frames[-1] for one in rivals)
     unit, word = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
     labels = _labels([", ".join([one.method, *one.apart(rivals)]) for one in rivals])
     lines = [_line(one, label, unit) for one, label in zip(rivals, labels, strict=True)]
     lines.sort(key=lambda line: -line.mean.mean())
-    panel = CurvePanel(name, name, (), best, f"frames ({word})")
+    panel = CurvePanel(name, name, (), marks, f"frames ({word})")
     return panel, _distinct(lines)
 
 

@@ -19,6 +19,10 @@ PLAIN: dict[str, dict[str, Any]] = {
 
 HALF = (0, (5, 5))  # a line that would hide another leaves half of it to be seen
 LOWEST = 1e-9  # of the largest value: where a logarithmic axis ends
+# Where a mark's name stands: the best return's above its line, where curves begin far below; others below theirs,
+# where curves that got past them have ended. (part of the width, points from there, alignment)
+FIRST_MARK = (0, (3, 2), {})
+LATER_MARK = (1, (-3, -3), {"ha": "right", "va": "top"})
 WIDTHS = {2: 4.2, 3: 3.6}  # inches of a panel, by how many stand side by side
 
 
@@ -59,10 +63,18 @@ def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
         axes.set_ylim(
             bottom=max(axes.get_ylim()[0], LOWEST * max(float(line.mean.max()) for line in lines))
         )
-    if panel.best is not None:
-        axes.axhline(panel.best, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
-        place = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 8}
-        axes.annotate("best known", (0, panel.best), xycoords=("axes fraction", "data"), **place)
+    for index, mark in enumerate(panel.marks):
+        axes.axhline(mark.value, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
+        x, offset, place = FIRST_MARK if index == 0 else LATER_MARK
+        axes.annotate(
+            mark.label,
+            (x, mark.value),
+            xycoords=("axes fraction", "data"),
+            xytext=offset,
+            textcoords="offset points",
+            fontsize=8,
+            **place,
+        )
     axes.set(title=_plain(panel.title), xlabel=panel.x_label, ylabel=panel.y_label)
     axes.margins(x=0, y=0.09)
 

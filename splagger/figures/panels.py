@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from splagger.figures.evidence import Chosen, Evidence, Series
-from splagger.figures.scales import SCALES
+from splagger.figures.scales import SCALES, Mark, marks
 from splagger.figures.stats import bootstrap_interval, smooth, thin
 from splagger.figures.styles import SOLID, Style, style_of
 
@@ -68,7 +68,7 @@ class CurvePanel:
     name: str
     title: str
     entries: tuple[Entry, ...]
-    best: float | None = None
+    marks: tuple[Mark, ...] = ()
     x_label: str = "frames (millions)"
     y_label: str = "return of a meta-episode"
     log: bool = False
@@ -92,7 +92,7 @@ class AnalysisPanel:
     y_label: str
     x_label: str = "step"
     log: bool = False
-    best: float | None = None
+    marks: tuple[Mark, ...] = ()
 
     def lines(self, evidence: Evidence) -> list[Line]:
         found = []
@@ -165,4 +165,4 @@ def curves(
     styles |= {m: styles[m]._replace(label=text) for m, text in (labels or {}).items()}
     entries = tuple(Entry(Series(env, method), styles[method]) for method in methods)
     scale = SCALES.get(env)
-    return CurvePanel(env, title, entries, scale.best if scale else None)
+    return CurvePanel(env, title, entries, marks(env, scale.best if scale else None))

@@ -152,7 +152,7 @@ def _others(evidence: Evidence) -> Markup:
     runs = [run for run in evidence.runs if run.members and run.name[0] not in USUAL]
     parts = []
     for env in sorted({run.name[0] for run in runs}):
-        drawn = [curves_of(contestants([run for run in runs if run.name[0] == env]), best=None)]
+        drawn = [curves_of(contestants([run for run in runs if run.name[0] == env]))]
         shown = _picture(Figure(env, env, "", (drawn[0][0],)), drawn, _origin(drawn))
         parts.append(tag("article", tag("h3", env), shown))
     return join(*parts)

@@ -10,6 +10,13 @@ class Scale(NamedTuple):
     best: float
 
 
+class Mark(NamedTuple):
+    """A return that a picture shows beside the curves, and what earns it."""
+
+    label: str
+    value: float
+
+
 class Usual(NamedTuple):
     """Episodes of a task and frames of a run: with others it is another experiment, or a trial."""
 
@@ -28,6 +35,17 @@ SCALES = {
     "planning-noobs": Scale(1.76, 17.85),
     "mc-ls": Scale(20.4, 27.4),
 }
+
+# Policies that learning may stop at on its way to the best.
+STOPS = {
+    "planning": (Mark("explores every time", SCALES["planning-noobs"].best),),
+}
+
+
+def marks(env: str, best: float | None) -> tuple[Mark, ...]:
+    """The best known return of the environment, where one is, and others that mean something."""
+    return (() if best is None else (Mark("best known", best),)) + STOPS.get(env, ())
+
 
 USUAL = {
     "t-ls": Usual(4, 1_500_000),

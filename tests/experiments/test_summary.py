@@ -41,7 +41,7 @@ def test_methods_have_their_colors_and_the_environment_its_best_return(tmp_path,
         write_run(tmp_path, "t-ls", method, learning(9))
     panel, lines = lines_of(tmp_path, drawn)
     assert lines["splagger"].style.color == "#0072B2" and lines["rnn"].style.color == "#D55E00"
-    assert (panel.best, panel.x_label) == (16.0, "frames (millions)")
+    assert (panel.marks, panel.x_label) == ((("best known", 16.0),), "frames (millions)")
     assert lines["rnn"].x[-1] == 1.5
 
 
@@ -71,7 +71,7 @@ def test_other_settings_are_other_lines(tmp_path, drawn):
         "rnn, episodes 1",
     ]
     assert len({line.style.color for line in lines.values()}) == 3
-    assert panel.best is None  # of a maze of another length it is another
+    assert panel.marks == ()  # of a maze of another length it is another
 
 
 def test_what_was_made_again_elsewhere_is_told_apart_by_its_place(tmp_path, drawn, monkeypatch):
@@ -107,7 +107,7 @@ def test_long_names_stay_different_and_dollars_are_no_formulas(tmp_path):
         name = f"slippery-{slippery}"
         write_run(tmp_path, "gym:Lake-v1", "rnn", learning(9), name=name, **settings)
     entrants = contestants(Evidence.read(tmp_path).runs)
-    labels = {line.style.label for line in curves_of(entrants, None)[1]}
+    labels = {line.style.label for line in curves_of(entrants)[1]}
     assert labels == {"rnn, is_slippery=False", "rnn, is_slippery=True"}
     assert _labels(["x" * 50 + side + "y" * 50 for side in "lr"])[0].count("x") == 50
     write_run(tmp_path, "gym:Lake-v1", r"a$\b$", learning(9))

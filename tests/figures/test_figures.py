@@ -129,6 +129,13 @@ def test_scales_agree_with_the_registry():
     assert all(scale.guess < scale.best for scale in SCALES.values())
 
 
+def test_a_policy_that_learning_stops_at_is_marked_in_every_panel_of_its_environment():
+    panels = [panel for figure in ROWS for panel in figure.panels if panel.name == "planning"]
+    assert len(panels) == 3
+    for panel in panels:
+        assert panel.marks == (("best known", 38.0), ("explores every time", 17.85))
+
+
 @pytest.fixture
 def small(tmp_path):
     """Runs of one panel, and the analyses of another."""
