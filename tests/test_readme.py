@@ -60,7 +60,7 @@ def outcome(run) -> tuple[str, ...]:
 def chosen_runs() -> dict:
     """(environment, method) → its run of fresh seeds, or the sweep where there is none."""
     found = {}
-    for env in ("t-ls", "t-latent", "t-agreement"):
+    for env in ("t-ls", "t-latent", "t-agreement", "planning"):
         for run in find_recorded(ROOT / "results" / env):
             record = run.read()
             plan, name = record["run"], (env, record["arguments"]["method"])
@@ -115,6 +115,25 @@ def test_speeds_of_other_pages():
     rates = sorted({row["rate"] for row in curves}, reverse=True)
     means = [np.mean([row["return"] for row in curves if row["rate"] == r]) for r in rates]
     assert "b34a153aa4`) | " + " | ".join(f"{mean:.2f}" for mean in means) + " |" in page
+
+
+def test_programs_that_share_a_card():
+    """The table of docs/performance.md."""
+    page = (ROOT / "docs" / "performance.md").read_text()
+    found = json.loads((ROOT / "benchmarks/results/together-planning-h200.json").read_text())
+    speeds = {row["programs"]: row["frames_per_second"] for row in found["rows"]}
+    lines = re.findall(
+        r"^\| (.*) \|$", page.partition("| programs at a time | 1 | 2 | 3 |")[2], re.M
+    )
+    said = {name: rest for name, *rest in (line.split(" | ") for line in lines[:4])}
+    for name, method in (
+        ("SplAgger", "splagger"),
+        ("RNN", "rnn"),
+        ("SplAgger-noRNN", "splagger-nornn"),
+    ):
+        measured = [speeds[n].get(method) for n in (1, 2, 3)]
+        assert said[name] == [f"{speed:,.0f}" if speed else "–" for speed in measured]
+    assert said["together"] == [f"{sum(speeds[n].values()):,.0f}" for n in (1, 2, 3)]
 
 
 def test_growth():
