@@ -87,9 +87,8 @@ class Run:
         row = row if episodes is None else replace(row, episodes=episodes)
         overrides = _settings(row) | dict(overrides or {})
         row, chosen = override(row, _method(method), overrides)
-        if (
-            overrides.pop("env.kwargs", None) is not None
-        ):  # in one spelling, however they were written
+        if "env.kwargs" in overrides:  # in one spelling, however they were written
+            del overrides["env.kwargs"]
             overrides |= _settings(row)
         listed: Any = range(int(seeds)) if isinstance(seeds, numbers.Integral) else seeds
         frames = row.frames if frames is None else frames
