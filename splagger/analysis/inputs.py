@@ -20,6 +20,7 @@ class Inputs(NamedTuple):
     last: Int[Array, "*batch"]
     episode_end: Bool[Array, "*batch T"]  # the step is the last of its episode
     signal: Bool[Array, "*batch T"]  # the step's transition shows the task's signal
+    reward: Float[Array, "*batch T"]
 
 
 def noise(
@@ -28,8 +29,9 @@ def noise(
     """xₜ ~ U(-1, 1): one number for all dimensions as in the paper, or an `independent` one for each."""
     size = memory.encoder.input_size
     drawn = jr.uniform(key, (length, size if independent else 1), minval=-1.0, maxval=1.0)
-    nowhere = jnp.zeros(length, bool)
-    return Inputs(jnp.broadcast_to(drawn, (length, size)), jnp.int32(length - 1), nowhere, nowhere)
+    nowhere, nothing = jnp.zeros(length, bool), jnp.zeros(length)
+    xs = jnp.broadcast_to(drawn, (length, size))
+    return Inputs(xs, jnp.int32(length - 1), nowhere, nowhere, nothing)
 
 
 def meta_episode(
@@ -45,7 +47,8 @@ def meta_episode(
     seen = rollout.transitions.obs, rollout.transitions.next_obs
     before, after = (jax.vmap(lambda obs: _shows_signal(env, obs))(obs) for obs in seen)
     xs = jax.vmap(agent.memory.embedding)(rollout.transitions)
-    return Inputs(xs, last.astype(jnp.int32), rollout.episode_done, before | after)
+    earned = rollout.transitions.reward
+    return Inputs(xs, last.astype(jnp.int32), rollout.episode_done, before | after, earned)
 
 
 def _shows_signal(env: MetaEnv, obs):

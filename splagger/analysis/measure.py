@@ -29,7 +29,7 @@ def measure(
     lines, notes = [], []
     for index, seed in enumerate(subject.seeds):
         lines += rows_of(subject.method, seed, values[index], analysis.first_step)
-        first = jax.tree.map(lambda leaf, i=index: leaf[i, 0], inputs)
+        first = jax.tree.map(lambda leaf, i=index: leaf[i], inputs)
         notes.append({"method": subject.method, "seed": seed, **_marks(first)})
     return lines, notes
 
@@ -46,7 +46,7 @@ def _measure_agent(
     who: tuple[Agent, Normalizers],
     key: Key[Array, ""],
 ):
-    """([steps, dimensions], inputs) of one agent: the mean over its sequences, NaN where there is no number."""
+    """([steps, dimensions], its first inputs) of one agent: the mean over its sequences, NaN where there is no number."""
     agent, normalizers = who
 
     def one(index):
@@ -59,10 +59,10 @@ def _measure_agent(
             inputs = noise(input_key, agent.memory, options.length, options.independent)
         values = analysis.measure(agent.memory, inputs, measure_key, options)
         steps = jnp.arange(len(values)) + analysis.first_step
-        return jnp.where((steps <= inputs.last)[:, None], values, jnp.nan), inputs
+        return jnp.where((steps <= inputs.last)[:, None], values, analysis.afterwards), inputs
 
     values, inputs = jax.vmap(one)(jnp.arange(analysis.sequences))
-    return jnp.nanmean(values, axis=0), inputs
+    return jnp.nanmean(values, axis=0), jax.tree.map(lambda leaf: leaf[0], inputs)
 
 
 def _marks(inputs: Inputs) -> dict[str, Any]:

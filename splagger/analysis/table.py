@@ -1,10 +1,12 @@
 """The analyses there are: rows of data. A new one is a function of a memory and its inputs, and one more row."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxtyping import Array
 
+from splagger.analysis.adaptation import earned_at
 from splagger.analysis.gradients import gradient_first, gradient_inputs, gradient_parameters
 from splagger.analysis.latents import belief_variance, holds_a_belief
 from splagger.analysis.permutation import permutation_difference
@@ -26,6 +28,7 @@ class Analysis:
     sequences: int = 1  # of inputs, whose results are averaged
     real: bool = False  # needs a whole meta-episode that the agent lived through
     first_step: int = 0
+    afterwards: float = math.nan  # the value of steps after the task's end
     suits: Callable[[SequenceModel], bool] = lambda memory: True
     needs: str = ""  # of a memory, in words
 
@@ -70,6 +73,15 @@ ROWS = (
         first_step=NOTHING_YET,
         suits=holds_maxima,
         needs="neurons aggregated by maximum, as splagger has",
+    ),
+    Analysis(
+        "adaptation",
+        "reward of each step of a meta-episode, on average over tasks",
+        earned_at,
+        methods=("splagger", "rnn"),
+        sequences=200,
+        real=True,
+        afterwards=0.0,
     ),
 )
 

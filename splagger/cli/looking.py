@@ -215,10 +215,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Analyse:
-    """Look into memories, fresh or trained: gradients, permutations, beliefs, and what is remembered."""
+    """Look into memories, fresh or trained: gradients, permutations, beliefs, what is remembered, what comes of it."""
 
     name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
-    """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, or all."""
+    """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
     run: tuple[Path, ...] = ()
     """Run folders whose agents to analyze; fresh agents if none are given."""
     out: Path = Path("results/analysis")
@@ -229,10 +229,12 @@ class Analyse:
 
     def __call__(self) -> None:
         from splagger.analysis import analyze
+        from splagger.figures.adaptation import draw_adaptation
         from splagger.figures.memory import draw_memory
 
+        pictures = {"memory": draw_memory, "adaptation": draw_adaptation}
         for folder in analyze(self.name, self.run, self.out, self.options, self.force):
             print(folder / "values.csv")
-            if folder.parent.name == "memory":
-                for picture in draw_memory(folder):
-                    print(picture)
+            draw = pictures.get(folder.parent.name, lambda folder: [])
+            for picture in draw(folder):
+                print(picture)

@@ -53,4 +53,6 @@ def some_noise(memory, seed=2, steps=STEPS) -> Inputs:
 def given(xs, last=None) -> Inputs:
     """These embedded inputs, of which the first `last` + 1 count."""
     nowhere = jnp.zeros(len(xs), bool)
-    return Inputs(xs, jnp.int32(len(xs) - 1 if last is None else last), nowhere, nowhere)
+    return Inputs(
+        xs, jnp.int32(len(xs) - 1 if last is None else last), nowhere, nowhere, jnp.zeros(len(xs))
+    )

@@ -28,6 +28,7 @@ NAMES = (
     "permutation",
     "pearl-variance",
     "memory",
+    "adaptation",
 )
 LENGTH, HORIZON, NEURONS, BELIEFS = (
     6,
@@ -93,7 +94,7 @@ def test_a_series_has_one_number_a_step(everything):
 
 
 def test_memory_tells_events_with_the_floor_before_the_first(everything):
-    values, description = read(everything[1][-1])
+    values, description = read(everything[0] / "memory" / "initialization")
     for seed, note in enumerate(description["inputs"]):
         mine = [value for value in values if value.seed == seed]
         assert [v.dimension for v in mine if v.step == -1] == list(range(NEURONS))
@@ -102,6 +103,24 @@ def test_memory_tells_events_with_the_floor_before_the_first(everything):
         assert note["seed"] == seed and note["steps"] == HORIZON
         assert note["episode_ends"] == [4, 9, 14, 19]
         assert note["signal_steps"] == [0, 1, 5, 6, 10, 11, 15, 16]
+
+
+def test_adaptation_is_the_mean_reward_of_each_step(trained, tmp_path, capsys):
+    """Against 200 meta-episodes one by one; drawn by the command."""
+    main(["analyse", "adaptation", "--run", str(trained), "--out", str(tmp_path)])
+    folder = tmp_path / "adaptation" / "t-ls-small"
+    assert capsys.readouterr().out.split() == [
+        str(folder / "values.csv"),
+        str(folder / "adaptation.png"),
+    ]
+    player = splagger.load(trained)
+    who = player.agent, player.normalizers
+    live = jax.jit(lambda key: meta_episode(key, player.env, *who, player.env.horizon))
+    earned = np.mean([live(jax.random.key(task)).reward for task in range(200)], axis=0)
+    seed = player.point.seed
+    assert [step for step, _, _ in values_of(folder, seed=seed)] == list(range(player.env.horizon))
+    values = np.array([value for *_, value in values_of(folder, seed=seed)], np.float32)
+    assert_close(values, earned)
 
 
 def test_the_same_command_writes_the_same_values(everything, tmp_path):

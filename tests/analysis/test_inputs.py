@@ -6,7 +6,10 @@ import jax.random as jr
 import numpy as np
 
 from splagger import METHODS, Interface, Network, Transition, build
+from splagger.analysis import ANALYSES, Options
 from splagger.analysis.inputs import meta_episode, noise
+from splagger.analysis.measure import measure
+from splagger.analysis.subjects import Subject
 from splagger.envs import MetaEnv, MineMaze, TMaze
 from tests.analysis.memories import INPUTS, small_memory
 from tests.close import assert_close
@@ -67,6 +70,19 @@ def test_what_comes_after_the_task_does_not_count():
     inputs = lived(env, agent_of(env))
     assert len(inputs.xs) == 16 and inputs.last == 7
     assert np.flatnonzero(inputs.signal[:8]).tolist() == [0, 3, 4]
+
+
+def test_rewards_after_the_task_are_none():
+    """What is earned there is another task's: a maze with episodes half as long as claimed, then the next task."""
+    env = MetaEnv(Hurried(length=4), episodes=1)
+    agent = jax.tree.map(lambda leaf: leaf[None], agent_of(env))
+    who = agent, jax.vmap(type(agent).normalizers)(agent)
+    subject = Subject("splagger", "here", "", env, (0,), *who)
+    values, _ = measure(ANALYSES["adaptation"], subject, Options())
+    assert [value.step for value in values] == list(range(8))
+    assert all(value.value == 0 for value in values[4:])
+    one = lived(env, agent_of(env))
+    assert one.last == 3 and np.abs(one.reward[4:]).sum() > 0
 
 
 def test_inputs_are_what_the_agent_remembered():
