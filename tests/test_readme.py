@@ -165,6 +165,7 @@ def test_why_pearl_learns():
     """The table of docs/fidelity.md."""
     said, encoder = {}, ""
     text = (ROOT / "docs" / "fidelity.md").read_text().partition("Why PEARL learns")[2]
+    text = text.partition("\n## ")[0]
     for line in re.findall(r"^\| .*\d\.\d\d \|$", text, flags=re.M):
         first, latent, *numbers = (cell.strip() for cell in line.strip("|").split("|"))
         encoder = first or encoder
@@ -185,6 +186,23 @@ def test_why_pearl_learns():
         late = [row["return"] for row in curves if row["frames"] >= 0.9 * frames]
         assert numbers == (mean, f"{np.mean(late):.2f}"), (method, noise)
     assert len(said) == 5
+
+
+def test_the_planning_game_by_rate():
+    """The table of docs/fidelity.md, and the entropies below it."""
+    text = (ROOT / "docs" / "fidelity.md").read_text().partition("RNN on the Planning Game")[2]
+    rates = [float(rate) for rate in re.findall(r"\| (0\.0\d+) ", text)]
+    entropies = {}
+    for method in ("rnn", "splagger", "splagger-nornn"):
+        (run,) = find_recorded(ROOT / "results" / "planning" / method)
+        curves = pandas.read_csv(run.curves)
+        late = curves[curves["frames"] >= 0.9 * curves["frames"].max()]
+        of = lambda table, rate, what="return": table[table["rate"] == rate][what].mean()  # noqa: E731
+        numbers = [f"{of(curves, rate):.2f} / {of(late, rate):.2f}" for rate in rates]
+        assert f"| `{method}` | " + " | ".join(numbers) + " |" in text
+        entropies[method] = of(late, 0.001, "entropy")
+    said = "entropy is {rnn:.3f} nats with the RNN and {splagger:.3f} with SplAgger"
+    assert said.format(**entropies) in text
 
 
 def test_verdicts():

@@ -26,7 +26,9 @@ class AdaptationPanel(AnalysisPanel):
         for method in self.methods:
             analysis = evidence.analysis(*self.made, method)
             if analysis is not None:
-                earned = np.pad(analysis.values.mean(axis=1), ((0, 0), (1, 0)))  # [seeds, 1 + steps]
+                earned = np.pad(
+                    analysis.values.mean(axis=1), ((0, 0), (1, 0))
+                )  # [seeds, 1 + steps]
                 so_far = np.cumsum(earned, axis=1)
                 about = (method, len(so_far))
                 interval = bootstrap_interval(so_far)
