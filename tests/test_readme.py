@@ -134,6 +134,11 @@ def test_programs_that_share_a_card():
         measured = [speeds[n].get(method) for n in (1, 2, 3)]
         assert said[name] == [f"{speed:,.0f}" if speed else "–" for speed in measured]
     assert said["together"] == [f"{sum(speeds[n].values()):,.0f}" for n in (1, 2, 3)]
+    records = [run.read() for run in find_recorded(ROOT / "results" / "t-agreement")]
+    six = [r for r in records if r["provenance"]["started"].startswith("2026-11-15T19:52")]
+    frames = sum(record["seconds"] * record["frames_per_second"] for record in six)
+    speed = frames / max(record["seconds"] for record in six) / 1e6
+    assert len(six) == 6 and f"made {speed:.2f} million frames a second" in page
 
 
 def test_growth():

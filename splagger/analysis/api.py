@@ -85,6 +85,9 @@ def _write(
         "analysis": analysis.name,
         "summary": analysis.summary,
         "when": subjects[0].when,
+        "env": subjects[0].env_name,
+        "usual": all(_usual(subject) for subject in subjects),
+        "sequences": analysis.sequences,
         "options": asdict(options),
         "agents": {subject.method: subject.origin for subject in subjects},
         "inputs": inputs,
@@ -92,6 +95,12 @@ def _write(
     }
     write(folder, lines, description)
     return folder
+
+
+def _usual(subject: Subject) -> bool:
+    """Whether the environment is as its row has it: of another size, other returns mean something."""
+    row = ENVS.get(subject.env_name)
+    return row is not None and bool(row.meta == subject.env)
 
 
 def _check_same(analysis: Analysis, subjects: list[Subject], out: Path, options: Options) -> None:

@@ -46,7 +46,7 @@ def _measure_agent(
     who: tuple[Agent, Normalizers],
     key: Key[Array, ""],
 ):
-    """([steps, dimensions], its first inputs) of one agent: the mean over its sequences, NaN where there is no number."""
+    """([steps, dimensions], its first inputs) of one agent: the mean over its sequences of what was measured."""
     agent, normalizers = who
 
     def one(index):

@@ -25,7 +25,7 @@ class Options:
     real: bool = False
     """Transitions of a meta-episode instead of noise."""
     task_seed: int = 0
-    """Which task the meta-episode is of."""
+    """Which task the meta-episode is of, or the first of several."""
     every_seed: bool = False
     """Of a run: all seeds of the best agent's rate, not that agent alone."""
     env: str = "t-ls"

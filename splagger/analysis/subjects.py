@@ -26,6 +26,7 @@ class Subject(NamedTuple):
     method: str
     when: str  # "initialization", or the name of the environment they were trained on
     origin: str
+    env_name: str
     env: MetaEnv
     seeds: tuple[int, ...]
     agents: Agent
@@ -40,7 +41,8 @@ def fresh(method: Method, row: EnvRow, seeds: Sequence[int]) -> Subject:
     agents = _build_all(method, interface, row.network, keys)
     normalizers = jax.vmap(Agent.normalizers)(agents)
     origin = f"fresh, with the sizes of {row.name}"
-    return Subject(method.name, INITIALIZATION, origin, env, tuple(seeds), agents, normalizers)
+    who = method.name, INITIALIZATION, origin, row.name, env
+    return Subject(*who, tuple(seeds), agents, normalizers)
 
 
 @ft.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -59,6 +61,7 @@ def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
         best.run.method.name,
         best.run.row.folder,
         f"run {best.run.digest}, rate {best.point.rate:g}",
+        best.run.row.name,
         best.env,
         tuple(player.point.seed for player in players),
         jax.tree.map(stack, *(player.agent for player in players)),

@@ -215,12 +215,12 @@ class Report:
 
 @dataclass(frozen=True)
 class Analyse:
-    """Look into memories, fresh or trained: gradients, permutations, beliefs, what is remembered, what comes of it."""
+    """Look into memories, fresh or trained: gradients, permutations, beliefs, what is remembered, and adaptation within a task."""
 
     name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
     """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
     run: tuple[Path, ...] = ()
-    """Run folders whose agents to analyze; fresh agents if none are given."""
+    """Run folders or files of `splagger export` whose agents to analyze; fresh agents if none are given."""
     out: Path = Path("results/analysis")
     """Where the numbers go: NAME/initialization or NAME/ENV below it."""
     force: bool = False

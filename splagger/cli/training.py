@@ -147,7 +147,7 @@ class Sweep:
     save_every: float = 120.0
     """Seconds between checkpoints."""
     jobs: int = 1
-    """How many experiments at a time; on one GPU that pays under NVIDIA's Multi-Process Service."""
+    """How many experiments at a time; on one GPU that can pay under NVIDIA's Multi-Process Service."""
 
     def __call__(self) -> None:
         from splagger.experiments.side_by_side import train_all
@@ -179,7 +179,7 @@ class Reproduce:
     fresh: int = 10
     """Number of fresh seeds; 0 for none."""
     jobs: int = 1
-    """How many experiments at a time; on one GPU that pays under NVIDIA's Multi-Process Service."""
+    """How many experiments at a time; on one GPU that can pay under NVIDIA's Multi-Process Service."""
     save_every: float = 120.0
     """Seconds between checkpoints."""
     plan: bool = False

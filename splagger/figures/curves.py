@@ -19,7 +19,7 @@ def curves_of(
     lines = [_line(one, label, unit) for one, label in zip(rivals, labels, strict=True)]
     lines.sort(key=lambda line: -line.mean.mean())
     panel = CurvePanel(name, name, (), marks, f"frames ({word})")
-    return panel, _distinct(lines)
+    return panel, distinct(lines)
 
 
 def _line(one: Contestant, label: str, unit: float) -> Line:
@@ -35,7 +35,7 @@ def _labels(names: list[str], most: int = 44) -> list[str]:
     return short if len(set(short)) == len(set(names)) else names
 
 
-def _distinct(lines: list[Line]) -> list[Line]:
+def distinct(lines: list[Line]) -> list[Line]:
     """A line whose color another has already gets a spare one, as long as there are some."""
     own = {line.style.color for line in lines}
     spare = [color for color in SPARE if color not in own]

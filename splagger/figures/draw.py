@@ -22,7 +22,8 @@ LOWEST = 1e-9  # of the largest value: where a logarithmic axis ends
 # Where a mark's name stands: the best return's above its line, where curves begin far below; others below theirs,
 # where curves that got past them have ended. (part of the width, points from there, alignment)
 FIRST_MARK = (0, (3, 2), {})
-LATER_MARK = (1, (-3, -3), {"ha": "right", "va": "top"})
+READABLE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5}  # on any curve
+LATER_MARK = (1, (-3, -3), {"ha": "right", "va": "top", "bbox": READABLE})
 WIDTHS = {2: 4.2, 3: 3.6}  # inches of a panel, by how many stand side by side
 
 

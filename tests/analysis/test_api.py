@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import splagger
-from splagger import ENVS
-from splagger.analysis import ANALYSES, Options, analyze, read
+from splagger import ENVS, METHODS
+from splagger.analysis import ANALYSES, Options, analyze, api, read, subjects
 from splagger.analysis.gradients import outputs_of
 from splagger.analysis.inputs import meta_episode
 from splagger.analysis.options import Options as DefinedOptions
@@ -121,6 +121,15 @@ def test_adaptation_is_the_mean_reward_of_each_step(trained, tmp_path, capsys):
     assert [step for step, _, _ in values_of(folder, seed=seed)] == list(range(player.env.horizon))
     values = np.array([value for *_, value in values_of(folder, seed=seed)], np.float32)
     assert_close(values, earned)
+
+
+def test_an_environment_of_another_size_is_not_the_usual_one(tmp_path):
+    options = replace(SMALL, seeds=1)
+    about = read(analyze("memory", out=tmp_path / "own", options=options)[0])[1]
+    assert (about["env"], about["usual"], about["sequences"]) == ("tiny", True, 1)
+    grown = replace(ENVS["tiny"], episodes=3)
+    fresh_agents = subjects.fresh(METHODS["splagger"], grown, [0])
+    assert not api._usual(fresh_agents)
 
 
 def test_the_same_command_writes_the_same_values(everything, tmp_path):

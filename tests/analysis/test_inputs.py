@@ -77,7 +77,7 @@ def test_rewards_after_the_task_are_none():
     env = MetaEnv(Hurried(length=4), episodes=1)
     agent = jax.tree.map(lambda leaf: leaf[None], agent_of(env))
     who = agent, jax.vmap(type(agent).normalizers)(agent)
-    subject = Subject("splagger", "here", "", env, (0,), *who)
+    subject = Subject("splagger", "here", "", "here", env, (0,), *who)
     values, _ = measure(ANALYSES["adaptation"], subject, Options())
     assert [value.step for value in values] == list(range(8))
     assert all(value.value == 0 for value in values[4:])
