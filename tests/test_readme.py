@@ -210,6 +210,31 @@ def test_the_planning_game_by_rate():
     assert said.format(**entropies) in text
 
 
+def test_words_about_the_planning_game():
+    """Of docs/fidelity.md: when the first policy is found, who breaks at the largest rate, what is earned when."""
+    text = (ROOT / "docs" / "fidelity.md").read_text().partition("RNN on the Planning Game")[2]
+    text, found, ends, middle = " ".join(text.split()), [], {}, 0.0
+    for method in ("rnn", "splagger"):
+        (run,) = find_recorded(ROOT / "results" / "planning" / method)
+        curves = pandas.read_csv(run.curves).set_index("frames")
+        mean = curves[curves["rate"] == 0.001].groupby("frames")["return"].mean()
+        found.append((mean.rolling(5).mean() >= 17.85).idxmax())
+        last = curves.index.max()
+        large = curves[curves["rate"] == 0.003]
+        ends[method] = sorted(large[large.index >= 0.9 * last].groupby("seed")["return"].mean())
+        if method == "rnn":
+            middle = large.loc[10_000_000:20_000_000].groupby("seed")["return"].mean().min()
+    assert f"within {max(found) / 1e6 + 0.05:.1f} M frames" in text
+    assert "earn {:.2f}, {:.2f} and {:.2f} in the last tenth".format(*ends["rnn"]) in text
+    assert f"having earned {middle:.1f} or more" in text
+    assert f"SplAgger's {ends['splagger'][0]:.2f} to {ends['splagger'][-1]:.2f}" in text
+    values = pandas.read_csv(ROOT / "results/analysis-small/adaptation/planning/values.csv")
+    earned = values.groupby(["method", "step"])["value"].mean()
+    sums = [earned[m].loc[a:b].sum() for a, b in ((70, 99), (20, 49)) for m in ("rnn", "splagger")]
+    said = "the RNN earns {:.2f} and SplAgger {:.2f}, as much as in steps 20 to 49 ({:.2f} and {:.2f})"
+    assert said.format(*sums) in text
+
+
 def test_verdicts():
     results = judged(Evidence.read(ROOT / "results", analyses=ROOT / "results" / "analysis"))
     counts = Counter(verdict.outcome for _, verdict in results)

@@ -8,11 +8,10 @@ import numpy as np
 
 from splagger.figures.curves import distinct
 from splagger.figures.draw import picture
-from splagger.figures.evidence import Evidence
+from splagger.figures.evidence import Analysis, Evidence
 from splagger.figures.panels import START, AnalysisPanel, Figure, Line, Made
 from splagger.figures.scales import STOPS, Mark
-from splagger.figures.stats import bootstrap_interval
-from splagger.figures.styles import DOTTED, Style, style_of
+from splagger.figures.styles import DOTTED, Style
 
 
 @dataclass(frozen=True)
@@ -23,18 +22,13 @@ class AdaptationPanel(AnalysisPanel):
     y_label: str = "return so far"
     stops: tuple[Mark, ...] = ()
 
+    def curves(self, analysis: Analysis) -> tuple[np.ndarray, np.ndarray]:
+        so_far = np.cumsum(analysis.values.mean(axis=1), axis=1)
+        return np.arange(so_far.shape[1] + 1), np.pad(so_far, ((0, 0), (1, 0)))
+
     def lines(self, evidence: Evidence) -> list[Line]:
-        found = []
-        for method in self.methods:
-            analysis = evidence.analysis(*self.made, method)
-            if analysis is not None:
-                so_far = np.cumsum(analysis.values.mean(axis=1), axis=1)  # [seeds, steps]
-                from_zero = np.pad(so_far, ((0, 0), (1, 0)))
-                style, steps = style_of(method), np.arange(from_zero.shape[1])
-                interval = bootstrap_interval(from_zero)
-                found.append(Line(style, steps, *interval, method, len(so_far)))
-        last = float(found[0].x[-1]) if found else 0.0
-        return distinct(found) + [_straight(mark, last) for mark in self.stops if found]
+        found = distinct(super().lines(evidence))
+        return found + [_straight(mark, float(found[0].x[-1])) for mark in self.stops if found]
 
 
 def _straight(mark: Mark, steps: float) -> Line:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from splagger.figures.evidence import Chosen, Evidence, Series
+from splagger.figures.evidence import Analysis, Chosen, Evidence, Series
 from splagger.figures.scales import SCALES, Mark, marks
 from splagger.figures.stats import bootstrap_interval, smooth, thin
 from splagger.figures.styles import SOLID, Style, style_of
@@ -99,10 +99,14 @@ class AnalysisPanel:
         for method in self.methods:
             analysis = evidence.analysis(*self.made, method)
             if analysis is not None:
-                interval = bootstrap_interval(analysis.values.mean(axis=1))
-                about = (method, len(analysis.values))
-                found.append(Line(style_of(method), analysis.steps, *interval, *about))
+                steps, curves = self.curves(analysis)
+                about = (method, len(curves))
+                found.append(Line(style_of(method), steps, *bootstrap_interval(curves), *about))
         return found
+
+    def curves(self, analysis: Analysis) -> tuple[np.ndarray, np.ndarray]:
+        """(steps [P], a curve for each seed [S, P])."""
+        return analysis.steps, analysis.values.mean(axis=1)
 
     def missing(self, evidence: Evidence) -> Missing:
         if self.lines(evidence):
