@@ -231,7 +231,9 @@ def test_words_about_the_planning_game():
     values = pandas.read_csv(ROOT / "results/analysis-small/adaptation/planning/values.csv")
     earned = values.groupby(["method", "step"])["value"].mean()
     sums = [earned[m].loc[a:b].sum() for a, b in ((70, 99), (20, 49)) for m in ("rnn", "splagger")]
-    said = "the RNN earns {:.2f} and SplAgger {:.2f}, as much as in steps 20 to 49 ({:.2f} and {:.2f})"
+    said = (
+        "the RNN earns {:.2f} and SplAgger {:.2f}, as much as in steps 20 to 49 ({:.2f} and {:.2f})"
+    )
     assert said.format(*sums) in text
 
 

@@ -11,6 +11,7 @@ from splagger.analysis.inputs import meta_episode, noise
 from splagger.analysis.measure import measure
 from splagger.analysis.subjects import Subject
 from splagger.envs import MetaEnv, MineMaze, TMaze
+from splagger.ppo.evaluate import episode_returns
 from tests.analysis.memories import INPUTS, small_memory
 from tests.close import assert_close
 
@@ -70,6 +71,17 @@ def test_what_comes_after_the_task_does_not_count():
     inputs = lived(env, agent_of(env))
     assert len(inputs.xs) == 16 and inputs.last == 7
     assert np.flatnonzero(inputs.signal[:8]).tolist() == [0, 3, 4]
+
+
+def test_rewards_add_up_to_what_evaluation_says():
+    env = MetaEnv(TMaze(length=5), episodes=3)
+    agent = agent_of(env)
+    evaluate = jax.jit(lambda key: episode_returns(env, agent, agent.normalizers(), 1, key))
+    for seed in range(4):
+        inputs = lived(env, agent, seed=seed)
+        episodes = [part.sum() for part in np.split(inputs.reward, 3)]
+        assert_close(np.array(episodes), np.asarray(evaluate(jr.key(seed)))[0])
+        assert np.any(inputs.reward != 0)
 
 
 def test_rewards_after_the_task_are_none():
