@@ -22,8 +22,8 @@ import jax.random as jr
 
 from benchmarks.parts import RESULTS, seconds
 from splagger.aggregators import Max, absorb, prefixes
-from splagger.experiments.bench import measure
-from splagger.experiments.provenance import provenance
+from splagger.runs.provenance import provenance
+from splagger.training.bench import measure
 
 WIDTH, SEQUENCES = 128, 16
 
@@ -104,7 +104,7 @@ def draw(part: Part, rows: list[dict], path) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import EngFormatter, LogLocator
 
-    from splagger.figures.draw import STYLE
+    from splagger.plots.draw import STYLE
 
     panels = {
         axis: lines

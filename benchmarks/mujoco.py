@@ -27,8 +27,8 @@ from splagger.envs import Cheetah, MetaEnv
 from splagger.envs.mujoco.cheetah import ROBOT
 from splagger.envs.mujoco.exact import to_float64
 from splagger.envs.mujoco.simulations import library, load, threads
-from splagger.experiments.provenance import provenance
 from splagger.registry import ENVS
+from splagger.runs.provenance import provenance
 
 RESULTS = Path(__file__).parent / "results"
 SIZES, PROCESSES, TURNS = (16, 240, 4096), 16, 5

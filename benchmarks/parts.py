@@ -14,10 +14,10 @@ import jax.random as jr
 import numpy as np
 
 from splagger.envs import MetaEnv
-from splagger.experiments.provenance import provenance
 from splagger.nn import GRU
 from splagger.policy import HyperPolicy
 from splagger.registry import ENVS
+from splagger.runs.provenance import provenance
 from splagger.spaces import Discrete
 
 RESULTS = Path(__file__).parent / "results"

@@ -14,9 +14,9 @@ from pathlib import Path
 import jax
 
 from benchmarks.parts import RESULTS
-from splagger.experiments.grid import Run
-from splagger.experiments.program import compile_grid
-from splagger.experiments.provenance import provenance
+from splagger.runs.provenance import provenance
+from splagger.runs.run import Run
+from splagger.training.program import compile_grid
 
 ENV, METHOD, LONGEST = "t-ls", "splagger", 150
 

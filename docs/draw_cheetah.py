@@ -16,12 +16,12 @@ import numpy as np
 
 import splagger
 from splagger.envs.mujoco.physics import pose
-from splagger.experiments.provenance import provenance
-from splagger.figures.draw import STYLE
+from splagger.plots.draw import STYLE
+from splagger.runs.provenance import provenance
 
 ROOT = Path(__file__).parent.parent
 EPISODES = 8
-TASKS = {-1.0: ("backward", "#D55E00"), 1.0: ("forward", "#0072B2")}
+TASK_SAMPLERS = {-1.0: ("backward", "#D55E00"), 1.0: ("forward", "#0072B2")}
 
 
 def run(player, direction: float):
@@ -47,17 +47,17 @@ def run(player, direction: float):
 
 def main(folder: str) -> None:
     seeds = json.loads((Path(folder) / "run.json").read_text())["arguments"]["seeds"]
-    returns: dict[str, list[list[float]]] = {name: [] for name, _ in TASKS.values()}
+    returns: dict[str, list[list[float]]] = {name: [] for name, _ in TASK_SAMPLERS.values()}
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
         for seed in seeds:
             player = splagger.load(folder, seed=seed)
-            for direction, (name, color) in TASKS.items():
+            for direction, (name, color) in TASK_SAMPLERS.items():
                 places, totals = run(player, direction)
                 time = 0.05 * np.arange(1, places.shape[1] + 1)
                 axes.plot(time, places.T, color=color, linewidth=0.8, alpha=0.7)
                 returns[name].append(totals.tolist())
-        for direction, (name, color) in TASKS.items():
+        for direction, (name, color) in TASK_SAMPLERS.items():
             axes.annotate(f"task: {name}", (0.1, 9 * direction), color=color, weight="bold")
         axes.set(xlabel="seconds", ylabel="place along x (meters)", title="Cheetah-Dir")
         axes.margins(x=0)

@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon
 
-from splagger.figures.draw import PLAIN, STYLE
+from splagger.plots.draw import PLAIN, STYLE
 
 IMAGES = Path(__file__).parent / "images"
 INK, SOFT, EDGE, PALE = "#1f2933", "#5f6b7a", "#9aa5b1", "#eef1f5"

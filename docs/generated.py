@@ -8,18 +8,18 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from splagger.experiments.reproduce import commands
-from splagger.figures.claims import judged
-from splagger.figures.draw import picture
-from splagger.figures.evidence import Evidence
-from splagger.figures.export import drawable
-from splagger.figures.panels import AnalysisPanel, Figure, Panel
-from splagger.figures.paper import FIGURES
-from splagger.figures.returns import returns
-from splagger.figures.stats import Estimate
-from splagger.figures.styles import style_of
-from splagger.figures.verdicts import FAILS, HOLDS, UNKNOWN, Finding
 from splagger.methods import ALIASES, METHODS, Method
+from splagger.paper.claims import evaluate_claims
+from splagger.paper.figures import FIGURES
+from splagger.paper.reproduce import commands
+from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN, Finding
+from splagger.plots.draw import picture
+from splagger.plots.export import drawable
+from splagger.plots.panels import AnalysisPanel, Figure, Panel
+from splagger.plots.styles import style_of
+from splagger.stats.estimates import Estimate
+from splagger.stats.evidence import Evidence
+from splagger.stats.returns import returns
 
 ROOT = Path(__file__).parents[1]
 PLACE = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
@@ -146,7 +146,7 @@ def results() -> str:
             style_of(row.series.method).label,
             f"{row.paper.rate:g}",
             f"{row.paper.curves.mean():.2f} ({len(row.paper.curves)})",
-            f"{len(row.honest.curves)} {row.honest.source}",
+            f"{len(row.unbiased.curves)} {row.unbiased.source}",
             _interval(row.training, ".2f"),
             _interval(row.end, ".2f"),
         )
@@ -159,7 +159,7 @@ def results() -> str:
 def claims() -> str:
     """Every claim with its verdict: those that the data decide, then the others."""
     decided, open_ = [], []
-    for claim, verdict in judged(evidence()):
+    for claim, verdict in evaluate_claims(evidence()):
         found = "<br>".join(_finding(finding) for finding in verdict.findings)
         row = (claim.sentence, claim.section, f"**{verdict.outcome}**", claim.test.words(), found)
         (open_ if verdict.outcome == UNKNOWN else decided).append(row)

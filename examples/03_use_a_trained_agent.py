@@ -12,7 +12,7 @@ with tempfile.TemporaryDirectory() as folder:
     )
     agent = splagger.load(curves.attrs["folder"])
 
-env = gymnasium.make("splagger.interop.gymnasium:splagger/Planning-v0", name="planning-small")
+env = gymnasium.make("splagger.bridges.gymnasium_ids:splagger/Planning-v0", name="planning-small")
 obs, _ = env.reset(seed=0)
 agent.reset()
 total, done = 0.0, False

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 
 import splagger
-from splagger.envs import from_gymnasium
+from splagger.bridges import from_gymnasium
 
 
 class GuessTheNumber(gymnasium.Env):

@@ -1,38 +1,74 @@
 """Meta-reinforcement learning whose memory is a commutative monoid.
 
+Names are imported when they are first used, so that reading results needs no JAX.
+
 >>> import splagger
 >>> sorted(splagger.METHODS)[:3]
 ['amrl', 'amrl-nornn', 'cnp']
 """
 
-import sys as _sys
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from splagger import aggregators as aggregators
-from splagger import analysis as analysis
-from splagger import envs as envs
-from splagger.agent import Agent as Agent
-from splagger.agent import Interface as Interface
-from splagger.agent import Network as Network
-from splagger.agent import build as build
-from splagger.envs import EnvError as EnvError
-from splagger.experiments.api import curves as curves
-from splagger.experiments.api import evaluate as evaluate
-from splagger.experiments.api import load as load
-from splagger.experiments.api import save_agent as save_agent
-from splagger.experiments.api import train as train
-from splagger.experiments.api import watch as watch
-from splagger.experiments.player import Player as Player
-from splagger.figures.compare import compare as compare
-from splagger.methods import METHODS as METHODS
-from splagger.methods import Method as Method
-from splagger.ppo.types import PPOConfig as PPOConfig
-from splagger.recorded import RunError as RunError
-from splagger.registry import ENVS as ENVS
-from splagger.registry import EnvRow as EnvRow
-from splagger.sequence import SequenceModel as SequenceModel
-from splagger.sequence import Transition as Transition
-from splagger.spaces import Continuous as Continuous
-from splagger.spaces import Discrete as Discrete
+if TYPE_CHECKING:
+    from splagger import aggregators as aggregators
+    from splagger import analysis as analysis
+    from splagger import envs as envs
+    from splagger.agent import Agent as Agent
+    from splagger.agent import Interface as Interface
+    from splagger.agent import Network as Network
+    from splagger.agent import build as build
+    from splagger.agents import Player as Player
+    from splagger.agents import evaluate as evaluate
+    from splagger.agents import load as load
+    from splagger.agents import save_agent as save_agent
+    from splagger.agents import watch as watch
+    from splagger.bridges import from_gymnasium as from_gymnasium
+    from splagger.bridges import from_gymnax as from_gymnax
+    from splagger.errors import EnvError as EnvError
+    from splagger.errors import RunError as RunError
+    from splagger.errors import SettingError as SettingError
+    from splagger.errors import UserError as UserError
+    from splagger.memory import SequenceModel as SequenceModel
+    from splagger.memory import Transition as Transition
+    from splagger.methods import METHODS as METHODS
+    from splagger.methods import Method as Method
+    from splagger.ppo.settings import PPOConfig as PPOConfig
+    from splagger.registry import ENVS as ENVS
+    from splagger.registry import EnvRow as EnvRow
+    from splagger.spaces import Continuous as Continuous
+    from splagger.spaces import Discrete as Discrete
+    from splagger.stats import compare as compare
+    from splagger.training import curves as curves
+    from splagger.training import train as train
 
-if "gymnasium" in _sys.modules:  # then our environments are wanted there too
-    import splagger.interop.gymnasium  # noqa: F401
+_MODULES = {
+    "splagger": "aggregators analysis envs",
+    "splagger.agent": "Agent Interface Network build",
+    "splagger.agents": "Player evaluate load save_agent watch",
+    "splagger.bridges": "from_gymnasium from_gymnax",
+    "splagger.errors": "EnvError RunError SettingError UserError",
+    "splagger.memory": "SequenceModel Transition",
+    "splagger.methods": "METHODS Method",
+    "splagger.ppo.settings": "PPOConfig",
+    "splagger.registry": "ENVS EnvRow",
+    "splagger.spaces": "Continuous Discrete",
+    "splagger.stats": "compare",
+    "splagger.training": "curves train",
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _PLACES[name]
+    is_module = module == __name__
+    found = importlib.import_module(f"{module}.{name}" if is_module else module)
+    value = found if is_module else getattr(found, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_PLACES]

@@ -10,11 +10,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.methods import Method
-from splagger.nn import Moments
-from splagger.nn.scan import over_axes
-from splagger.policy import AbstractLatent, Distribution, HyperPolicy
-from splagger.sequence import (
+from splagger.errors import SettingError
+from splagger.memory import (
     Decoder,
     EmbeddingSizes,
     Memory,
@@ -22,12 +19,16 @@ from splagger.sequence import (
     Transition,
     TransitionEmbedding,
 )
+from splagger.methods import Method
+from splagger.nn import Moments, prepare
+from splagger.nn.scan import over_axes
+from splagger.policy import AbstractLatent, HyperPolicy
 from splagger.spaces import ActionSpace
 
 
 @dataclass(frozen=True)
 class Network:
-    """Sizes of an agent's parts; the defaults are the paper's."""
+    """Layer sizes of an agent; the defaults are the paper's."""
 
     embedding: EmbeddingSizes = EmbeddingSizes()
     output_size: int = 24
@@ -43,13 +44,13 @@ class Network:
         for name in (*sizes, "hidden", "decoder_hidden"):
             value = getattr(self, name)
             if any(size < 1 for size in (value if isinstance(value, tuple) else (value,))):
-                raise ValueError(f"network.{name} must be positive, got {value}")
+                raise SettingError(f"network.{name} must be positive, got {value}")
         if not 0 < self.width_factor < math.inf:
-            raise ValueError(f"network.width_factor must be positive, got {self.width_factor}")
+            raise SettingError(f"network.width_factor must be positive, got {self.width_factor}")
 
 
 class Interface(NamedTuple):
-    """What an agent must know of an environment: shapes, and how long a meta-episode can be."""
+    """What an agent must know about its environment: shapes, and the longest meta-episode."""
 
     obs_size: int
     space: ActionSpace
@@ -57,170 +58,181 @@ class Interface(NamedTuple):
 
 
 class Normalizers(NamedTuple):
-    """Running moments that are no parameters: of observations, and of the memory's outputs."""
+    """Running moments of observations and of the memory's outputs. They are state, not parameters."""
 
     obs: Moments
     output: Moments
 
 
+class ActionNoise(NamedTuple):
+    """The random numbers behind one action: those of the latent, and those of the action itself."""
+
+    latent: Float[Array, " z"]
+    action: Float[Array, " a"]
+
+
 class Action(NamedTuple):
-    """What was done, how likely it was, and what it was expected to bring."""
+    """An action and its log-probability."""
 
     action: Array
     log_prob: Float[Array, ""]
-    value: Float[Array, ""]
+
+
+class Actor(eqx.Module):
+    """An agent's two steps of acting, with everything precomputed that they share.
+
+    Rollouts, evaluations, analyses and trained agents in other people's loops all act through this class.
+    """
+
+    memory: SequenceModel
+    latent: AbstractLatent
+    policy: HyperPolicy
+    empty: Memory
+
+    def act(
+        self,
+        memory: Memory,
+        obs: Float[Array, " obs"],
+        noise: ActionNoise,
+        normalizers: Normalizers,
+        explore: bool = True,
+    ) -> Action:
+        """Samples an action, or returns the most likely one if `explore` is False."""
+        inputs = _policy_inputs(self.latent, memory.output, obs, noise.latent, normalizers)
+        distribution = self.policy.distribution(*inputs)
+        action = distribution.perturbed(noise.action) if explore else distribution.mode()
+        return Action(action, distribution.log_prob(action))
+
+    def observe(
+        self, memory: Memory, transition: Transition, task_done: Bool[Array, ""] | bool
+    ) -> Memory:
+        """Returns the memory after one more transition; empty if the task ended with it."""
+        memory, _ = self.memory.step(memory, transition, False)
+        return _empty_where(task_done, self.empty, memory)
 
 
 class Agent(eqx.Module):
-    """Remembers transitions, and acts on what it remembers. Parameters only: state is passed in.
+    """Remembers transitions and acts on what it remembers. Holds parameters only: state is passed in.
 
     >>> from splagger.methods import METHODS
     >>> from splagger.spaces import Discrete
     >>> agent = build(jr.key(0), METHODS["splagger"], Interface(5, Discrete(4), 100))
-    >>> memory, normalizers = agent.start(), agent.normalizers()
-    >>> chosen = agent.act(memory, jnp.ones(5), jr.key(1), normalizers)
+    >>> actor, memory, normalizers = agent.actor(), agent.start(), agent.normalizers()
+    >>> noise = agent.sample_noise(jr.key(1), jr.key(2))
+    >>> chosen = actor.act(memory, jnp.ones(5), noise, normalizers)
     >>> step = Transition(jnp.ones(5), chosen.action, jnp.float32(0), jnp.ones(5))
-    >>> memory = agent.observe(memory, step, task_done=False)
+    >>> memory = actor.observe(memory, step, task_done=False)
     """
 
     memory: SequenceModel
     latent: AbstractLatent
     policy: HyperPolicy
     decoder: Decoder | None
+    space: ActionSpace = eqx.field(static=True)
 
     def start(self) -> Memory:
-        """The memory of an agent that knows nothing of its task."""
+        """Returns an empty memory."""
         return self.memory.start()
 
     def normalizers(self) -> Normalizers:
-        """Moments of nothing yet."""
+        """Returns moments that have not seen any data."""
         obs_size = self.policy.state_embedding.weight.shape[1]
         return Normalizers(Moments.create(obs_size), Moments.create(self.memory.output_size))
 
-    def noise(self, key: Key[Array, ""]) -> Float[Array, " z"]:
-        """What a stochastic latent is sampled with; stored, so that a replay samples the same."""
-        return jr.normal(key, (self.latent.noise_size(self.memory.output_size),))
+    def sample_noise(self, latent_key: Key[Array, ""], action_key: Key[Array, ""]) -> ActionNoise:
+        """Draws the random numbers behind one action. A replay of the action uses the same ones."""
+        size = self.latent.noise_size(self.memory.output_size)
+        return ActionNoise(jr.normal(latent_key, (size,)), self.space.noise(action_key))
 
-    def distribution(
-        self, output: Float[Array, " out"], obs, noise, normalizers: Normalizers
-    ) -> Distribution:
-        """The distribution over actions, given the memory's output and an observation."""
-        return self.policy.distribution(*self._condition(output, obs, noise, normalizers))
+    def actor(self) -> Actor:
+        """Returns what acts for many steps with the present parameters."""
+        memory, policy = prepare((self.memory, self.policy))
+        return Actor(memory, self.latent, policy, self.start())
 
-    def judge(self, output, obs, noise, normalizers: Normalizers):
-        """(distribution, value) in one pass."""
-        return self.policy(*self._condition(output, obs, noise, normalizers))
+    def policy_and_value(self, output: Float[Array, " out"], obs, noise, normalizers: Normalizers):
+        """Returns (action distribution, value) of one step, given the memory's output before it."""
+        return self.policy(*_policy_inputs(self.latent, output, obs, noise, normalizers))
 
-    def judge_many(self, outputs, obs, noise, normalizers: Normalizers):
-        """(distributions, values) of a batch."""
-        return self.policy.many(*self._condition_many(outputs, obs, noise, normalizers))
+    def evaluate_batch(self, outputs, obs, noise, normalizers: Normalizers):
+        """Returns (distributions, values) of a batch of steps."""
+        return self.policy.evaluate_batch(*self._batch_inputs(outputs, obs, noise, normalizers))
 
-    def values(self, outputs, obs, noise, normalizers: Normalizers) -> Float[Array, " B"]:
-        """The values of a batch alone."""
-        return self.policy.values(*self._condition_many(outputs, obs, noise, normalizers))
+    def value_batch(self, outputs, obs, noise, normalizers: Normalizers) -> Float[Array, " B"]:
+        """Returns the values of a batch of steps, without the distributions."""
+        return self.policy.value_batch(*self._batch_inputs(outputs, obs, noise, normalizers))
 
-    def act(
-        self,
-        memory: Memory,
-        obs,
-        key: Key[Array, ""],
-        normalizers: Normalizers,
-        explore: bool = True,
-    ) -> Action:
-        """A sampled action (the most likely one, not to `explore`), its log-probability and the value of being here."""
-        noise_key, action_key = jr.split(key)
-        noise = self.noise(noise_key)
-        distribution, value = self.judge(memory.output, obs, noise, normalizers)
-        action = distribution.sample(action_key) if explore else distribution.mode()
-        return Action(action, distribution.log_prob(action), value)
-
-    def observe(
-        self, memory: Memory, transition: Transition, task_done: Bool[Array, ""] | bool
-    ) -> Memory:
-        """The memory after one more transition; empty if it was the last of its task."""
-        memory, _ = self.memory.step(memory, transition, False)
-        return empty_where(task_done, self.start(), memory)
-
-    def replay(self, memory: Memory, transitions: Transition, task_done: Bool[Array, "T *batch"]):
-        """(last memory, the T outputs that each step's action was chosen on).
-
-        The same as repeated `observe`, in one unroll; for many environments at once, if there are more
-        axes after T. The first output is the stored one of `memory`: a constant, through which no gradient flows.
-        """
-        last, after = self.memory.unroll(memory, transitions, resets_of(task_done))
-        empty = over_axes(empty_where, task_done.ndim - 1, in_axes=(0, None, 0))
-        return empty(task_done[-1], self.start(), last), self._acted_on(memory, after, task_done)
-
-    def retell(
+    def replay(
         self,
         memory: Memory,
         transitions: Transition,
         task_done: Bool[Array, "T *batch"],
         task_length: int | None = None,
-    ) -> Float[Array, "T *batch out"]:
-        """The outputs of `replay`. A rollout of whole tasks, each of `task_length` steps, is unrolled with
-        its tasks side by side: so many steps in a row instead of T.
+    ) -> tuple[Memory, Float[Array, "T *batch out"]]:
+        """Returns (last memory, the T outputs that the actions were chosen on) of a rollout.
+
+        Equals repeated `Actor.observe`. The first output is the stored one of `memory`: a constant, through
+        which no gradient flows. If every task has `task_length` steps and the rollout consists of whole tasks,
+        they are unrolled side by side: `task_length` sequential steps instead of T.
         """
         steps = task_done.shape[0]
         if task_length is None or steps % task_length:
-            return self.replay(memory, transitions, task_done)[1]
+            last, after = self.memory.unroll(memory, transitions, first_steps(task_done))
+        else:
+            last, after = self._unroll_tasks(memory, transitions, task_done, task_length)
+        empty = over_axes(_empty_where, task_done.ndim - 1, in_axes=(0, None, 0))
+        last = empty(task_done[-1], self.start(), last)
+        return last, self._outputs_before(memory, after, task_done)
 
-        tasks = steps // task_length
+    def _unroll_tasks(self, memory, transitions, task_done, task_length):
+        """`unroll` of a rollout of whole tasks, the tasks on a batch axis of their own."""
+        tasks = task_done.shape[0] // task_length
 
         def by_task(x):
             return jnp.moveaxis(x.reshape(tasks, task_length, *x.shape[1:]), 0, 1)
 
-        told = jax.tree.map(by_task, (transitions, resets_of(task_done)))  # empty all but the first
+        # `first_steps` empties the memory of every task but the first.
+        inputs = jax.tree.map(by_task, (transitions, first_steps(task_done)))
         memories = jax.tree.map(lambda m: jnp.broadcast_to(m, (tasks, *m.shape)), memory)
-        _, after = self.memory.unroll(memories, *told)
+        last, after = self.memory.unroll(memories, *inputs)
         after = jnp.moveaxis(after, 1, 0).reshape(*task_done.shape, -1)
-        return self._acted_on(memory, after, task_done)
+        return jax.tree.map(lambda m: m[-1], last), after
 
-    def prepared(self) -> "Agent":
-        """The same agent for many steps: what its modules can do once, they did."""
-        has = lambda node: hasattr(node, "prepared")  # noqa: E731
-        parts = self.memory, self.policy
-        ready = jax.tree.map(lambda m: m.prepared() if has(m) else m, parts, is_leaf=has)
-        return Agent(ready[0], self.latent, ready[1], self.decoder)
+    def _batch_inputs(self, outputs, obs, noise, normalizers: Normalizers):
+        inputs = over_axes(_policy_inputs, 1, in_axes=(None, 0, 0, 0, None))
+        return inputs(self.latent, outputs, obs, noise, normalizers)
 
-    def _condition(self, output, obs, noise, normalizers: Normalizers):
-        """(observation, latent) as the policy takes them."""
-        latent = self.latent(output, noise, normalizers.output)
-        return normalizers.obs.normalize(obs), latent
-
-    def _condition_many(self, outputs, obs, noise, normalizers: Normalizers):
-        """`_condition` of a batch."""
-        return jax.vmap(self._condition, in_axes=(0, 0, 0, None))(outputs, obs, noise, normalizers)
-
-    def _acted_on(self, memory, after, task_done):
-        """The outputs before each step, of those after it."""
+    def _outputs_before(self, memory, after, task_done):
+        """Shifts the outputs after each step to those before it."""
         start = jnp.broadcast_to(self.start().output, after.shape)
         after = jnp.where(task_done[..., None], start, after)
         return jnp.concatenate([memory.output[None], after[:-1]])
 
 
-def resets_of(task_done):
-    """Whether each step is the first of its task; at the start of a rollout the memory is as it should be."""
+def _policy_inputs(latent: AbstractLatent, output, obs, noise, normalizers: Normalizers):
+    """(normalized observation, latent): what the policy takes."""
+    return normalizers.obs.normalize(obs), latent(output, noise, normalizers.output)
+
+
+def first_steps(task_done: Bool[Array, "T *batch"]) -> Bool[Array, "T *batch"]:
+    """Whether each step follows the end of a task. The first step of a rollout continues what came before."""
     return jnp.concatenate([jnp.zeros_like(task_done[:1]), task_done[:-1]])
 
 
-def empty_where(task_done, start: Memory, memory: Memory) -> Memory:
-    return jax.tree.map(lambda s, m: jnp.where(task_done, s, m), start, memory)
+def _empty_where(task_done, empty: Memory, memory: Memory) -> Memory:
+    return jax.tree.map(lambda e, m: jnp.where(task_done, e, m), empty, memory)
 
 
 def build(
     key: Key[Array, ""], method: Method, interface: Interface, network: Network | None = None
 ) -> Agent:
-    """A fresh agent of this method; vmap it over keys for many seeds."""
+    """Builds an untrained agent; vmap it over keys for many seeds."""
     network = network or Network()
     embedding_key, memory_key, policy_key, decoder_key = jr.split(key, 4)
     obs_size, space, horizon = interface
     embedding = TransitionEmbedding.create(embedding_key, obs_size, space, network.embedding)
     memory = SequenceModel.create(
         memory_key,
-        input_size=2 * network.embedding.state
-        + network.embedding.action
-        + network.embedding.reward,
+        input_size=embedding.output_size,
         encoder=method.encoder,
         width=int(method.width * network.width_factor),
         aggregator=method.aggregator,
@@ -240,7 +252,7 @@ def build(
         network.hidden,
     )
     decoder = _decoder(decoder_key, interface, network) if method.reconstruct else None
-    return Agent(memory, method.latent, policy, decoder)
+    return Agent(memory, method.latent, policy, decoder, space)
 
 
 def _decoder(key, interface: Interface, network: Network) -> Decoder:

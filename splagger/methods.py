@@ -14,8 +14,9 @@ from splagger.aggregators import (
     WeightedMean,
     WeightedSoftmax,
 )
+from splagger.errors import SettingError
+from splagger.memory import ENCODERS
 from splagger.policy import AbstractLatent, Belief, Deterministic, Gaussian
-from splagger.sequence import ENCODERS
 from splagger.tables import lookup
 
 
@@ -44,7 +45,7 @@ class Method:
     def __post_init__(self):
         lookup(ENCODERS, self.encoder, "encoder")
         if not 0 <= self.skip <= 1:
-            raise ValueError(f"method {self.name!r}: skip must lie in 0 … 1, got {self.skip}")
+            raise SettingError(f"method {self.name!r}: skip must lie in 0 … 1, got {self.skip}")
 
 
 SPLAGGER = Method("splagger")

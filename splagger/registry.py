@@ -1,50 +1,56 @@
-"""The paper's environments with their numbers: rows of data, and small siblings for tests and demos."""
+"""The environments as rows of data: the paper's with its settings, and small siblings for tests and demos."""
 
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 from splagger.agent import Network
 from splagger.envs import (
     AbstractMetaEnv,
     Cheetah,
     Env,
-    HostMetaEnv,
     MetaEnv,
     MineMaze,
     Planning,
     TMaze,
     Walker,
 )
-from splagger.envs.gym import GymEnv
-from splagger.ppo.types import PPOConfig
-from splagger.sequence import EmbeddingSizes
-
-PAPER_RATES = (3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
+from splagger.memory import EmbeddingSizes
+from splagger.paper_numbers import PROTOCOLS
+from splagger.ppo.settings import PPOConfig
 
 
 @dataclass(frozen=True)
 class EnvRow:
-    """An environment, how many episodes a task has, and how long and with what it is trained."""
+    """An environment with the settings it is trained with. `meta` holds its episodes per task."""
 
     name: str
     summary: str
-    env: Env | GymEnv
-    episodes: int
-    frames: int
+    meta: AbstractMetaEnv
+    frames: int  # per run
     ppo: PPOConfig = PPOConfig()
     network: Network = Network()
-    best_return: float | None = None  # of a meta-episode, as far as it is known
-    small: bool = False  # not of the paper
+    best_return: float | None = None  # of a meta-episode, where known
+    small: bool = False  # not an environment of the paper
 
     @property
-    def meta(self) -> AbstractMetaEnv:
-        kind = HostMetaEnv if isinstance(self.env, GymEnv) else MetaEnv
-        return kind(env=self.env, episodes=self.episodes)
+    def env(self) -> Any:
+        """The environment of one episode."""
+        return self.meta.env
+
+    @property
+    def episodes(self) -> int:
+        """Episodes per task."""
+        return self.meta.episodes
 
     @property
     def folder(self) -> str:
-        """Its name as a folder can have it."""
+        """The name as a folder can have it."""
         return re.sub(r"[^\w.-]+", "-", self.name).strip("-")
+
+    def with_meta(self, **changes: Any) -> "EnvRow":
+        """Returns the row with another environment (`env`) or other `episodes` per task."""
+        return replace(self, meta=replace(self.meta, **changes))
 
 
 _MAZE = PPOConfig()
@@ -65,169 +71,122 @@ _ROBOT = PPOConfig(
 )
 _CHEETAH = replace(_ROBOT, steps=400, clip=0.1, reconstruction_kl_weight=0.1)
 _WALKER = replace(_ROBOT, steps=200, minibatches=2)
-_TINY = Network(
+_CHEETAH_NETWORK = Network(EmbeddingSizes(32, 16, 16), decoder_hidden=(64, 32))
+_WALKER_NETWORK = Network(
+    EmbeddingSizes(32, 32, 32), decoder_hidden=(256, 128), decoder_predicts_state=True
+)
+_SMALL = replace(_MAZE, envs=16, steps=80, eval_interval=5, buffer=1_000, trajectories=8)
+_COMPACT = Network(
     EmbeddingSizes(16, 8, 8), 12, 32, 8, (32, 32), width_factor=0.25, decoder_hidden=(16, 16)
 )
-_SMALL_PPO = replace(_MAZE, envs=16, steps=80, eval_interval=5, buffer=1_000, trajectories=8)
+_COMPACT_ROBOT = replace(_COMPACT, embedding=EmbeddingSizes(16, 16, 16))
 
-_T_LS = EnvRow(
-    "t-ls",
-    "T-Maze: remember one signal along a corridor of 100 cells",
-    TMaze(),
-    episodes=4,
-    frames=1_500_000,
-    ppo=_MAZE,
-    best_return=16.0,
-)
-_PLANNING_GAME = EnvRow(
-    "planning",
-    "Planning Game: learn a shuffled 3×3 torus, then go straight to every goal",
-    Planning(),
-    episodes=1,
-    frames=50_000_000,
-    ppo=_PLANNING,
-    best_return=38.0,
-)
-_MC_LS = EnvRow(
-    "mc-ls",
-    "MC-LS: first-person pictures, 16 rooms, a color to remember",
-    MineMaze(),
-    episodes=2,
-    frames=60_000_000,
-    ppo=_MINE,
-    best_return=27.4,
-)
-_CHEETAH_DIR = EnvRow(
-    "cheetah-dir",
-    "Cheetah-Dir: a robot of two legs runs forward or backward; the reward tells which",
-    Cheetah(),
-    episodes=1,
-    frames=75_000_000,
-    ppo=_CHEETAH,
-    network=Network(EmbeddingSizes(32, 16, 16), decoder_hidden=(64, 32)),
-)
-_RANDOM_WALKER = EnvRow(
-    "walker",
-    "Walker: walk with a body whose masses, inertias, frictions and dampings are random",
-    Walker(),
-    episodes=2,
-    frames=75_000_000,
-    ppo=_WALKER,
-    network=Network(
-        EmbeddingSizes(32, 32, 32), decoder_hidden=(256, 128), decoder_predicts_state=True
-    ),
-)
+
+def _row(
+    name: str, summary: str, env: Env, ppo: PPOConfig = _MAZE, network: Network | None = None
+) -> EnvRow:
+    """Builds a row from its settings and the numbers of `PROTOCOLS`."""
+    protocol = PROTOCOLS[name]
+    return EnvRow(
+        name,
+        summary,
+        MetaEnv(env=env, episodes=protocol.episodes),
+        protocol.frames,
+        ppo,
+        network or (_COMPACT if protocol.small else Network()),
+        protocol.best_return,
+        protocol.small,
+    )
+
 
 ROWS = (
-    _T_LS,
-    replace(
-        _T_LS,
-        name="t-agreement",
-        summary="T-Maze: two signals far apart; the door depends on whether they agree",
-        env=TMaze(signals=(1, 50)),
-        frames=10_000_000,
+    _row("t-ls", "T-Maze: remember one signal along a corridor of 100 cells", TMaze()),
+    _row(
+        "t-agreement",
+        "T-Maze: two signals far apart; the door depends on whether they agree",
+        TMaze(signals=(1, 50)),
     ),
-    replace(
-        _T_LS,
-        name="t-latent",
-        summary="T-Maze: no signal; the door is hidden in how often the noise is +1",
-        env=TMaze(signals=(), noise_up=0.7, noise_down=0.5),
-        best_return=15.85,
+    _row(
+        "t-latent",
+        "T-Maze: no signal; the frequency of +1 in the noise reveals the door",
+        TMaze(signals=(), noise_up=0.7, noise_down=0.5),
     ),
-    _PLANNING_GAME,
-    replace(
-        _PLANNING_GAME,
-        name="planning-noobs",
-        summary="Planning Game in which only being on the goal is seen",
-        env=Planning(show_labels=False),
-        frames=10_000_000,
-        best_return=17.85,
+    _row(
+        "planning",
+        "Planning Game: learn a shuffled 3×3 torus, then go straight to every goal",
+        Planning(),
+        _PLANNING,
     ),
-    _MC_LS,
-    _CHEETAH_DIR,
-    _RANDOM_WALKER,
-    replace(
-        _T_LS,
-        name="t-ls-demo",
-        summary="T-LS with a corridor of 20 cells and a small network",
-        env=TMaze(length=20),
-        frames=150_000,
-        ppo=_SMALL_PPO,
-        network=_TINY,
-        small=True,
+    _row(
+        "planning-noobs",
+        "Planning Game in which the agent only observes whether it is on the goal",
+        Planning(show_labels=False),
+        _PLANNING,
     ),
-    replace(
-        _T_LS,
-        name="t-ls-small",
-        summary="T-LS with a corridor of 10 cells and a small network",
-        env=TMaze(length=10),
-        frames=100_000,
-        ppo=_SMALL_PPO,
-        network=_TINY,
-        small=True,
+    _row("mc-ls", "MC-LS: first-person images, 16 rooms, a color to remember", MineMaze(), _MINE),
+    _row(
+        "cheetah-dir",
+        "Cheetah-Dir: a two-legged robot runs forward or backward; only the reward reveals which",
+        Cheetah(),
+        _CHEETAH,
+        _CHEETAH_NETWORK,
     ),
-    replace(
-        _T_LS,
-        name="t-agreement-small",
-        summary="T-Maze Agreement with a corridor of 10 cells and a small network",
-        env=TMaze(length=10, signals=(1, 5)),
-        frames=200_000,
-        ppo=_SMALL_PPO,
-        network=_TINY,
-        small=True,
+    _row(
+        "walker",
+        "Walker: walk with random masses, inertias, frictions and dampings",
+        Walker(),
+        _WALKER,
+        _WALKER_NETWORK,
     ),
-    replace(
-        _T_LS,
-        name="t-latent-small",
-        summary="T-Maze Latent with a corridor of 10 cells and a small network",
-        env=TMaze(length=10, signals=(), noise_up=0.95, noise_down=0.05),
-        frames=200_000,
-        ppo=_SMALL_PPO,
-        network=_TINY,
-        best_return=None,
-        small=True,
+    _row(
+        "t-ls-demo",
+        "T-LS with a corridor of 20 cells and a small network",
+        TMaze(length=20),
+        _SMALL,
     ),
-    replace(
-        _PLANNING_GAME,
-        name="planning-small",
-        summary="Planning Game on a 2×2 torus, 20 steps, and a small network",
-        env=Planning(size=2, horizon=20),
-        frames=200_000,
-        ppo=replace(_SMALL_PPO, entropy=0.0),
-        network=_TINY,
-        best_return=None,
-        small=True,
+    _row(
+        "t-ls-small",
+        "T-LS with a corridor of 10 cells and a small network",
+        TMaze(length=10),
+        _SMALL,
     ),
-    replace(
-        _MC_LS,
-        name="mc-ls-small",
-        summary="MC-LS with 2 rooms and a small network",
-        env=MineMaze(rooms=2, timeout=30),
-        frames=200_000,
-        ppo=replace(_SMALL_PPO, anneal=True),
-        network=_TINY,
-        best_return=2 * (0.1 + 2 * 0.6 + 4),
-        small=True,
+    _row(
+        "t-agreement-small",
+        "T-Maze Agreement with a corridor of 10 cells and a small network",
+        TMaze(length=10, signals=(1, 5)),
+        _SMALL,
     ),
-    replace(
-        _CHEETAH_DIR,
-        name="cheetah-dir-small",
-        summary="Cheetah-Dir with episodes of 100 steps and a small network",
-        env=Cheetah(horizon=100),
-        frames=1_000_000,
-        ppo=replace(_CHEETAH, steps=200, eval_interval=5, buffer=1_000),
-        network=replace(_TINY, embedding=EmbeddingSizes(16, 16, 16)),
-        small=True,
+    _row(
+        "t-latent-small",
+        "T-Maze Latent with a corridor of 10 cells and a small network",
+        TMaze(length=10, signals=(), noise_up=0.95, noise_down=0.05),
+        _SMALL,
     ),
-    replace(
-        _RANDOM_WALKER,
-        name="walker-small",
-        summary="Walker with episodes of 100 steps and a small network",
-        env=Walker(horizon=100),
-        frames=1_000_000,
-        ppo=replace(_WALKER, steps=100, eval_interval=5, buffer=1_000),
-        network=replace(_TINY, embedding=EmbeddingSizes(16, 16, 16), decoder_predicts_state=True),
-        small=True,
+    _row(
+        "planning-small",
+        "Planning Game on a 2×2 torus, 20 steps, and a small network",
+        Planning(size=2, horizon=20),
+        replace(_SMALL, entropy=0.0),
+    ),
+    _row(
+        "mc-ls-small",
+        "MC-LS with 2 rooms and a small network",
+        MineMaze(rooms=2, timeout=30),
+        replace(_SMALL, anneal=True),
+    ),
+    _row(
+        "cheetah-dir-small",
+        "Cheetah-Dir with episodes of 100 steps and a small network",
+        Cheetah(horizon=100),
+        replace(_CHEETAH, steps=200, eval_interval=5, buffer=1_000),
+        _COMPACT_ROBOT,
+    ),
+    _row(
+        "walker-small",
+        "Walker with episodes of 100 steps and a small network",
+        Walker(horizon=100),
+        replace(_WALKER, steps=100, eval_interval=5, buffer=1_000),
+        replace(_COMPACT_ROBOT, decoder_predicts_state=True),
     ),
 )
 

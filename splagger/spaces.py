@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key, Num
 
+from splagger.errors import SettingError
+
 
 @dataclass(frozen=True)
 class Discrete:
@@ -20,7 +22,7 @@ class Discrete:
 
     def __post_init__(self):
         if self.size < 2:
-            raise ValueError(f"a discrete action space needs at least 2 actions, got {self.size}")
+            raise SettingError(f"a discrete action space needs at least 2 actions, got {self.size}")
 
     def encode(self, action: Num[Array, ""]) -> Float[Array, " size"]:
         return jax.nn.one_hot(action, self.size)
@@ -42,7 +44,9 @@ class Continuous:
 
     def __post_init__(self):
         if self.size < 1:
-            raise ValueError(f"a continuous action space needs at least 1 number, got {self.size}")
+            raise SettingError(
+                f"a continuous action space needs at least 1 number, got {self.size}"
+            )
 
     def encode(self, action: Float[Array, " size"]) -> Float[Array, " size"]:
         return action

@@ -1,21 +1,58 @@
-"""Tables of named things, and the error a wrong name gets."""
+"""Tables: rows that are looked up by name, and rows that are shown to people."""
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
+
+from splagger.errors import SettingError
 
 T = TypeVar("T")
 
 
 def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
-    """The row called `name`, or a ValueError that names the nearest ones.
+    """Returns the row called `name`; if there is none, raises a SettingError that names the nearest ones.
 
     >>> lookup({"max": 1, "mean": 2}, "mex", "aggregator")
     Traceback (most recent call last):
-    ValueError: no aggregator 'mex'; did you mean max?
+    splagger.errors.SettingError: no aggregator 'mex'; did you mean max?
     """
     if name in table:
         return table[name]
     near = difflib.get_close_matches(name, table)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(table))}"
-    raise ValueError(f"no {kind} {name!r}; {hint}")
+    raise SettingError(f"no {kind} {name!r}; {hint}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a head and rows of strings; a line break in a cell separates its items."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    def text(self) -> str:
+        """Returns plain text with aligned columns, which can be piped.
+
+        >>> print(Table("Speed", ("machine", "frames/s"), [("laptop", "1,642")]).text())
+        Speed
+          machine  frames/s
+          laptop   1,642
+        """
+        lines = [self.head, *self.rows] if any(self.head) else self.rows
+        widths = [max(len(line[i]) for line in [self.head, *lines]) for i in range(len(self.head))]
+        rows = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
+        return "\n".join([self.title, *(f"  {row}".rstrip() for row in rows)])
+
+    def markdown(self) -> str:
+        """Returns a Markdown table without its title.
+
+        >>> print(Table("", ("a", "b"), [("1", "x|y")]).markdown())
+        | a | b |
+        |---|---|
+        | 1 | x\\|y |
+        """
+        cells = [[c.replace("|", r"\|").replace("\n", "<br>") for c in row] for row in self.rows]
+        lines = [list(self.head), ["---"] * len(self.head), *cells]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace(" --- ", "---")

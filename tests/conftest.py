@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.tiny import compiled_once, trained  # noqa: F401
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 

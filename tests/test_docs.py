@@ -16,9 +16,9 @@ import yaml
 from docs import generated
 from splagger import ENVS, METHODS, cli
 from splagger.analysis import ANALYSES
-from splagger.figures.claims import CLAIMS
-from splagger.figures.paper import FIGURES, select
-from tests.figures import browser
+from splagger.paper.claims import CLAIMS
+from splagger.paper.figures import FIGURES, select
+from tests import browser
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

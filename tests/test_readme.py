@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from splagger.figures.claims import judged
-from splagger.figures.evidence import Evidence
-from splagger.figures.verdicts import FAILS, HOLDS, UNKNOWN
-from splagger.recorded import RecordedRun, find_recorded
+from splagger.paper.claims import evaluate_claims
+from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN
+from splagger.runs.folder import RunFolder, find_runs
+from splagger.stats.evidence import Evidence
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -61,7 +61,7 @@ def chosen_runs() -> dict:
     """(environment, method) → its run of fresh seeds, or the sweep where there is none."""
     found = {}
     for env in ("t-ls", "t-latent", "t-agreement", "planning"):
-        for run in find_recorded(ROOT / "results" / env):
+        for run in find_runs(ROOT / "results" / env):
             record = run.read()
             plan, name = record["run"], (env, record["arguments"]["method"])
             tuning = len(plan["kl_weights"]) + len(plan["temperatures"]) > 2
@@ -111,7 +111,7 @@ def test_speeds_of_other_pages():
     answers = (ROOT / "docs" / "faq.md").read_text()
     assert f"takes {cpu['compile_seconds']:.1f} s on two CPU cores" in answers
     assert f"{compiled:.1f} s with 15" in answers and f"on T-LS: {memory:.1f} GB" in answers
-    curves = RecordedRun(ROOT / "results/t-ls/splagger/b34a153aa4").read_curves()
+    curves = RunFolder(ROOT / "results/t-ls/splagger/b34a153aa4").read_curves()
     rates = sorted({row["rate"] for row in curves}, reverse=True)
     means = [np.mean([row["return"] for row in curves if row["rate"] == r]) for r in rates]
     assert "b34a153aa4`) | " + " | ".join(f"{mean:.2f}" for mean in means) + " |" in page
@@ -134,7 +134,7 @@ def test_programs_that_share_a_card():
         measured = [speeds[n].get(method) for n in (1, 2, 3)]
         assert said[name] == [f"{speed:,.0f}" if speed else "–" for speed in measured]
     assert said["together"] == [f"{sum(speeds[n].values()):,.0f}" for n in (1, 2, 3)]
-    records = [run.read() for run in find_recorded(ROOT / "results" / "t-agreement")]
+    records = [run.read() for run in find_runs(ROOT / "results" / "t-agreement")]
     six = [r for r in records if r["provenance"]["started"].startswith("2026-11-15T19:52")]
     frames = sum(record["seconds"] * record["frames_per_second"] for record in six)
     speed = frames / max(record["seconds"] for record in six) / 1e6
@@ -180,7 +180,7 @@ def test_why_pearl_learns():
     for (method, noise), numbers in said.items():
         (run,) = [
             run
-            for run in find_recorded(ROOT / "results" / "t-ls" / method)
+            for run in find_runs(ROOT / "results" / "t-ls" / method)
             if run.read()["run"]["ppo"].get("update_noise", "stored") == noise
             and run.read()["run"]["seeds"] == [0, 1, 2]
             and len(run.read()["run"]["kl_weights"]) == 1
@@ -199,7 +199,7 @@ def test_the_planning_game_by_rate():
     rates = [float(rate) for rate in re.findall(r"\| (0\.0\d+) ", text)]
     entropies = {}
     for method in ("rnn", "splagger", "splagger-nornn"):
-        (run,) = find_recorded(ROOT / "results" / "planning" / method)
+        (run,) = find_runs(ROOT / "results" / "planning" / method)
         curves = pandas.read_csv(run.curves)
         late = curves[curves["frames"] >= 0.9 * curves["frames"].max()]
         of = lambda table, rate, what="return": table[table["rate"] == rate][what].mean()  # noqa: E731
@@ -215,7 +215,7 @@ def test_words_about_the_planning_game():
     text = (ROOT / "docs" / "fidelity.md").read_text().partition("RNN on the Planning Game")[2]
     text, found, ends, middle = " ".join(text.split()), [], {}, 0.0
     for method in ("rnn", "splagger"):
-        (run,) = find_recorded(ROOT / "results" / "planning" / method)
+        (run,) = find_runs(ROOT / "results" / "planning" / method)
         curves = pandas.read_csv(run.curves).set_index("frames")
         mean = curves[curves["rate"] == 0.001].groupby("frames")["return"].mean()
         found.append((mean.rolling(5).mean() >= 17.85).idxmax())
@@ -238,7 +238,9 @@ def test_words_about_the_planning_game():
 
 
 def test_verdicts():
-    results = judged(Evidence.read(ROOT / "results", analyses=ROOT / "results" / "analysis"))
+    results = evaluate_claims(
+        Evidence.read(ROOT / "results", analyses=ROOT / "results" / "analysis")
+    )
     counts = Counter(verdict.outcome for _, verdict in results)
     verdicts = {claim.sentence.rstrip("."): verdict.outcome for claim, verdict in results}
     told = [(verdict.strip("*"), claim) for verdict, claim in rows("verdict")]

@@ -4,7 +4,7 @@ import pytest
 
 from splagger import ENVS
 from splagger.envs import Cheetah, MineMaze, Planning, TMaze, Walker
-from splagger.ppo.types import PPOConfig
+from splagger.ppo.settings import PPOConfig
 from splagger.registry import PAPER_RATES, ROWS
 
 PAPER = (

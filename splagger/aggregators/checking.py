@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from splagger.aggregators.monoid import AbstractAggregator
+from splagger.errors import SettingError
 
 TOLERANCE = 1e-4  # of the largest number that is compared: sums of floats depend on their order
 
@@ -35,15 +36,15 @@ def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
             "empty is no unit of combine, on the right": (combine(x, unit), x),
         }
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise SettingError(f"{name}: {error}") from error
     if getattr(read, "ndim", None) != 1:
-        raise ValueError(f"{name}: read must give a vector, not {jnp.shape(read)}")
+        raise SettingError(f"{name}: read must give a vector, not {jnp.shape(read)}")
     for problem, (left, right) in sides.items():
         if jax.tree.structure(left) != jax.tree.structure(right):
-            raise ValueError(f"{name}: combine changes the form of an aggregate")
+            raise SettingError(f"{name}: combine changes the form of an aggregate")
         # What counts is what is read: two aggregates may stand for the same.
         left, right = (aggregator.read(side) for side in (left, right))
         scale = max(1.0, float(jnp.abs(right).max(initial=0.0)))
         if not jnp.allclose(left, right, rtol=0, atol=TOLERANCE * scale):
             off = float(jnp.abs(left - right).max())
-            raise ValueError(f"{name}: {problem} (off by {off:.3g})")
+            raise SettingError(f"{name}: {problem} (off by {off:.3g})")

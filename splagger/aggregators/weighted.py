@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from splagger.aggregators.monoid import AbstractAggregator
+from splagger.errors import SettingError
 
 
 def _empty_weighted(values, logits):
@@ -131,7 +132,7 @@ class GaussianProduct(AbstractAggregator):
 
 def _halves(aggregator, e):
     if e.shape[0] % 2:
-        raise ValueError(
+        raise SettingError(
             f"{type(aggregator).__name__} splits its input in two halves; {e.shape[0]} is odd"
         )
     return jnp.split(e, 2)

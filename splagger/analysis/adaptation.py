@@ -4,7 +4,7 @@ from jaxtyping import Array, Float, Key
 
 from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
-from splagger.sequence import SequenceModel
+from splagger.memory import SequenceModel
 
 
 def earned_at(

@@ -7,18 +7,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from splagger.agents.player import Player
 from splagger.analysis.measure import measure
 from splagger.analysis.options import Options
-from splagger.analysis.records import DESCRIPTION, read, write
 from splagger.analysis.subjects import Subject, fresh, trained
 from splagger.analysis.table import ANALYSES, Analysis
-from splagger.experiments.compiler import set_up_compiler
-from splagger.experiments.player import Player
-from splagger.experiments.provenance import provenance
+from splagger.errors import RunError, SettingError
 from splagger.methods import METHODS
-from splagger.recorded import RunError
 from splagger.registry import ENVS
+from splagger.runs.analyses import DESCRIPTION, read_description, write_analysis
+from splagger.runs.provenance import provenance
 from splagger.tables import lookup
+from splagger.training.compiler import set_up_compiler
 
 RunLike = str | Path | Player
 OUT = "results/analysis"
@@ -51,7 +51,7 @@ def analyze(
         fitting = [subject for subject in wanted if analysis.suits(subject.agents.memory)]
         if len(fitting) < len(wanted) and name != "all":
             unfit = sorted({s.method for s in wanted} - {s.method for s in fitting})
-            raise ValueError(f"{name} needs {analysis.needs}; not so {', '.join(unfit)}")
+            raise SettingError(f"{name} needs {analysis.needs}; not so {', '.join(unfit)}")
         for when in sorted({subject.when for subject in fitting}):
             group = [subject for subject in fitting if subject.when == when]
             if not force:
@@ -93,7 +93,7 @@ def _write(
         "inputs": inputs,
         "provenance": origin,
     }
-    write(folder, lines, description)
+    write_analysis(folder, lines, description)
     return folder
 
 
@@ -108,15 +108,15 @@ def _check_same(analysis: Analysis, subjects: list[Subject], out: Path, options:
     folder = out / analysis.name / subjects[0].when
     if not (folder / DESCRIPTION).is_file():
         return
-    made = read(folder)[1]
+    made = read_description(folder)
     now = {"options": asdict(options), "agents": {s.method: s.origin for s in subjects}}
     for about, value in json.loads(json.dumps(now)).items():
         before = made.get(about, {})
         differ = [k for k in before.keys() | value.keys() if before.get(k) != value.get(k)]
         if differ:
-            told = ", ".join(f"{k} {before.get(k)} (now {value.get(k)})" for k in sorted(differ))
+            text = ", ".join(f"{k} {before.get(k)} (now {value.get(k)})" for k in sorted(differ))
             raise RunError(
-                f"{folder} holds an analysis with other {about}: {told}; --out puts this one elsewhere, "
+                f"{folder} holds an analysis with other {about}: {text}; --out puts this one elsewhere, "
                 "--force replaces that one"
             )
 
@@ -126,7 +126,7 @@ def _check_distinct(subjects: list[Subject]) -> None:
     seen = set()
     for subject in subjects:
         if (subject.when, subject.method) in seen:
-            raise ValueError(
+            raise SettingError(
                 f"two runs of {subject.method} on {subject.when} cannot be told apart in one analysis; "
                 "give one of them, and another --out for the other"
             )
@@ -137,12 +137,12 @@ def _command(name: str, runs: list[RunLike], out: str | Path, options: Options) 
     """The command line that does the same."""
     words = ["splagger", "analyse", name]
     if runs:
-        words += ["--run", *(_place(run) for run in runs)]
+        words += ["--run", *(_path(run) for run in runs)]
     if str(out) != OUT:
         words += ["--out", str(out)]
     return f"{shlex.join(words)} {options.command()}".strip()
 
 
-def _place(run: RunLike) -> str:
+def _path(run: RunLike) -> str:
     """Where a run lies."""
     return str(run.path if isinstance(run, Player) else run)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key
 
 from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
-from splagger.sequence import SequenceModel
+from splagger.memory import SequenceModel
 
 AT_ONCE = 10  # outputs differentiated side by side: each holds a gradient as large as the model
 

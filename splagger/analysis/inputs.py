@@ -9,8 +9,9 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.agent import Agent, Normalizers
 from splagger.envs import MetaEnv
-from splagger.ppo.rollout import begin, collect
-from splagger.sequence import SequenceModel
+from splagger.envs.protocol import ShowsSignal
+from splagger.memory import SequenceModel
+from splagger.ppo.rollout import collect, start_actors
 
 
 class Inputs(NamedTuple):
@@ -39,9 +40,9 @@ def meta_episode(
 ) -> Inputs:
     """The first `length` transitions of one task, with the agent's most likely actions, as the memory sees them."""
     start_key, run_key = jr.split(key)
-    life = begin(env, agent, 1, start_key)
+    actors = start_actors(env, agent, 1, start_key)
     keys = jr.split(run_key, min(length, env.horizon))
-    _, rollout = collect(env, agent, normalizers, life, keys, explore=False)
+    _, rollout = collect(env, agent, normalizers, actors, keys, explore=False)
     rollout = jax.tree.map(lambda leaf: leaf[:, 0], rollout)
     last = jnp.argmax(rollout.task_done.at[-1].set(True))
     seen = rollout.transitions.obs, rollout.transitions.next_obs
@@ -52,6 +53,7 @@ def meta_episode(
 
 
 def _shows_signal(env: MetaEnv, obs):
-    """What the environment says of an observation, without its done flag; most have no signal."""
-    shows = getattr(env.env, "shows_signal", lambda obs: jnp.zeros((), bool))
-    return shows(obs[: env.env.spec.obs_size])
+    """Whether an observation (without its done flag) shows a signal; most environments have none."""
+    if not isinstance(env.env, ShowsSignal):
+        return jnp.zeros((), bool)
+    return env.env.shows_signal(obs[: env.env.spec.obs_size])

@@ -7,7 +7,7 @@ from splagger.aggregators import GaussianProduct
 from splagger.analysis.gradients import outputs_of
 from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
-from splagger.sequence import SequenceModel
+from splagger.memory import SequenceModel
 
 
 def belief_variance(

@@ -12,10 +12,10 @@ from jaxtyping import Array, Key
 from splagger.agent import Agent, Normalizers
 from splagger.analysis.inputs import Inputs, meta_episode, noise
 from splagger.analysis.options import Options
-from splagger.analysis.records import Value, rows_of
 from splagger.analysis.subjects import Subject, keys_of
 from splagger.analysis.table import Analysis
 from splagger.envs import MetaEnv
+from splagger.runs.analyses import Value, rows_of
 
 
 def measure(
@@ -30,7 +30,7 @@ def measure(
     for index, seed in enumerate(subject.seeds):
         lines += rows_of(subject.method, seed, values[index], analysis.first_step)
         first = jax.tree.map(lambda leaf, i=index: leaf[i], inputs)
-        notes.append({"method": subject.method, "seed": seed, **_marks(first)})
+        notes.append({"method": subject.method, "seed": seed, **_notable_steps(first)})
     return lines, notes
 
 
@@ -65,7 +65,7 @@ def _measure_agent(
     return jnp.nanmean(values, axis=0), jax.tree.map(lambda leaf: leaf[0], inputs)
 
 
-def _marks(inputs: Inputs) -> dict[str, Any]:
+def _notable_steps(inputs: Inputs) -> dict[str, Any]:
     """How long the sequence is, and the steps of it that matter."""
     length = int(inputs.last) + 1
     steps = lambda marked: np.flatnonzero(marked[:length]).tolist()  # noqa: E731

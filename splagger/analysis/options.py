@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from splagger.errors import SettingError
+
 
 @dataclass(frozen=True)
 class Options:
@@ -40,9 +42,9 @@ class Options:
         for name in ("length", "seeds"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+                raise SettingError(f"{name} must be at least 1, got {value}")
         if not 0 <= self.task_seed < 2**31:
-            raise ValueError(f"task_seed must lie in 0 … 2³¹ - 1, got {self.task_seed}")
+            raise SettingError(f"task_seed must lie in 0 … 2³¹ - 1, got {self.task_seed}")
 
     @property
     def rows(self) -> Callable[[int], Array]:

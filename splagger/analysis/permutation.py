@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int, Key
 from splagger.analysis.gradients import outputs_of
 from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
-from splagger.sequence import SequenceModel
+from splagger.memory import SequenceModel
 
 AT_ONCE = 25  # sequences encoded side by side
 

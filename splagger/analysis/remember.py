@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from splagger.aggregators import Max
 from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
-from splagger.sequence import SequenceModel
+from splagger.memory import SequenceModel
 
 NOTHING_YET = -1  # the step of a neuron that still reads its floor
 

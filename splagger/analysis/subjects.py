@@ -11,13 +11,13 @@ import jax.random as jr
 from jaxtyping import Array, Key
 
 from splagger.agent import Agent, Interface, Normalizers, build
+from splagger.agents.loading import load, load_seeds
+from splagger.agents.player import Player
 from splagger.envs import MetaEnv
-from splagger.experiments.loading import load, load_seeds
-from splagger.experiments.player import Player
+from splagger.errors import SettingError
 from splagger.methods import Method
 from splagger.registry import EnvRow
-
-INITIALIZATION = "initialization"
+from splagger.runs.analyses import INITIALIZATION
 
 
 class Subject(NamedTuple):
@@ -55,7 +55,7 @@ def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
     players = _players(run, every_seed)
     best = players[0]
     if best.run is None:
-        raise ValueError("this player does not know its run; use one that `splagger.load` gave")
+        raise SettingError("this player does not know its run; use one that `splagger.load` gave")
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
     return Subject(
         best.run.method.name,

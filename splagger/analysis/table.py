@@ -11,7 +11,7 @@ from splagger.analysis.gradients import gradient_first, gradient_inputs, gradien
 from splagger.analysis.latents import belief_variance, holds_a_belief
 from splagger.analysis.permutation import permutation_difference
 from splagger.analysis.remember import NOTHING_YET, holds_maxima, memory_events
-from splagger.sequence import SequenceModel
+from splagger.memory import SequenceModel
 
 COMPARED = ("rnn", "amrl", "splagger", "splagger-nornn")  # of the paper's figure
 

@@ -1,16 +1,16 @@
-"""The command line. No numerics here: every command calls the library, and imports it only when it runs."""
+"""The command line. It has no numerics: every command calls the library, and imports it only when it runs."""
 
 import contextlib
 import os
 import sys
-import traceback
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from splagger.cli.looking import Analyse, Compare, Evaluate, Export, Figure, Plot, Report, Watch
-from splagger.cli.training import Bench, List, Reproduce, Sweep, Train
+from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
+from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
+from splagger.cli.train_commands import Bench, List, Sweep, Train
+from splagger.errors import Interrupted, UserError
 
 Command = (
     Annotated[List, tyro.conf.subcommand("list")]
@@ -31,7 +31,7 @@ Command = (
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line. Bad input ends with one clear line and exit code 2."""
+    """Runs the command line. What a user can fix ends with one line and exit code 2."""
     command: Any = tyro.cli(
         Command,
         prog="splagger",
@@ -39,41 +39,28 @@ def main(arguments: list[str] | None = None) -> None:
         args=arguments,
         config=(tyro.conf.OmitArgPrefixes,),
     )
-    with _clear_errors():
+    with _exit_codes():
         command()
         sys.stdout.flush()
 
 
 @contextlib.contextmanager
-def _clear_errors():
-    """What the user can mend is told in one line; everything else is a bug and shows its traceback."""
-    from splagger.envs import EnvError
-    from splagger.experiments.records import RunError
-    from splagger.experiments.runner import Interrupted
-
+def _exit_codes():
+    """Prints a `UserError` as one line. Every other exception is a bug and shows its traceback."""
     try:
         yield
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, RunError, OSError) as error:
-        ours = isinstance(error, EnvError | RunError | OSError)
-        if not ours and not _raised_here(error):
-            raise
+    except UserError as error:
         print(f"splagger: {error}", file=sys.stderr)
         sys.exit(2)
     except Interrupted:
-        print("\nsplagger: stopped and saved; the same command goes on from here", file=sys.stderr)
+        print(
+            "\nsplagger: stopped and saved; the same command continues from here", file=sys.stderr
+        )
         sys.exit(130)
     except KeyboardInterrupt:
-        print(
-            "\nsplagger: stopped; the same command goes on from the last checkpoint",
-            file=sys.stderr,
-        )
+        text = "stopped; the same command continues from the last checkpoint"
+        print(f"\nsplagger: {text}", file=sys.stderr)
         sys.stderr.flush()
-        os._exit(130)  # what still computes is not waited for
-
-
-def _raised_here(error: Exception) -> bool:
-    """Whether this package raised it: then it is about what it was given, else it may be about anything."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return Path(frames[-1].filename).is_relative_to(Path(__file__).parents[1])
+        os._exit(130)  # without waiting for what still computes

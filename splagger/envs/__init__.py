@@ -1,11 +1,6 @@
-"""Environments as pure functions: the task is an argument, the caller vmaps. And bridges to those of others."""
+"""Environments as pure functions: the task is an argument, and the caller vmaps."""
 
 from splagger.envs.checking import check_env as check_env
-from splagger.envs.gymnax import from_gymnax as from_gymnax
-from splagger.envs.live import EnvError as EnvError
-from splagger.envs.host import HostMetaEnv as HostMetaEnv
-from splagger.envs.host import from_gymnasium as from_gymnasium
-from splagger.envs.host import plain_failures as plain_failures
 from splagger.envs.meta import AbstractMetaEnv as AbstractMetaEnv
 from splagger.envs.meta import MetaEnv as MetaEnv
 from splagger.envs.meta import MetaState as MetaState

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from splagger.envs.live import EnvError
 from splagger.envs.protocol import Env, Step
+from splagger.errors import EnvError
 
 LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, jnp))
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from splagger.envs.protocol import Env
+from splagger.envs.protocol import Drawable, Env
+from splagger.errors import SettingError
 from splagger.spaces import ActionSpace
 
 
@@ -34,8 +35,8 @@ class MetaStep(NamedTuple):
     task_done: Bool[Array, ""]
 
 
-class Chance(NamedTuple):
-    """The luck of one step, drawn before it is taken; `task` is the next one, should this one end."""
+class StepNoise(NamedTuple):
+    """The random numbers of one step, drawn before it is taken; `task` is the next one if this one ends."""
 
     step_key: Key[Array, ""]
     episode_key: Key[Array, ""]
@@ -43,21 +44,21 @@ class Chance(NamedTuple):
 
 
 class AbstractMetaEnv(eqx.Module):
-    """What training needs of an environment: tasks of K episodes each, one after another, without end.
+    """What training needs from an environment: tasks of K episodes each, one after another, without end.
 
-    `reset(key)` gives a state whose `obs` is what the agent acts on. A step's luck is drawn first, by
-    `chance`; then `advance` is a function of luck, state and action.
+    `reset(key)` returns a state whose `obs` the agent acts on. The random numbers of a step are drawn first, by
+    `sample_noise`; then `advance` is a deterministic function of noise, state and action.
     """
 
     env: eqx.AbstractVar[Any]  # has a `spec`
     episodes: eqx.AbstractVar[int]
-    # Enough side by side to fill a machine, little enough for its memory.
-    crowd: ClassVar[int] = 256
+    # How many environments an evaluation steps at once: enough to fill a machine, few enough for its memory.
+    max_parallel: ClassVar[int] = 256
 
     def __check_init__(self):
         if self.episodes < 1:
             kind = type(self).__name__
-            raise ValueError(f"{kind}: episodes must be at least 1, got {self.episodes}")
+            raise SettingError(f"{kind}: episodes must be at least 1, got {self.episodes}")
 
     @property
     def obs_size(self) -> int:
@@ -74,24 +75,24 @@ class AbstractMetaEnv(eqx.Module):
 
     @property
     def task_length(self) -> int | None:
-        """Steps of every meta-episode, where all have the same."""
-        return self.horizon if self.env.spec.punctual else None
+        """The number of steps of every meta-episode, if all have the same; else None."""
+        return self.horizon if self.env.spec.fixed_length else None
 
     @abc.abstractmethod
     def reset(self, key: Key[Array, ""]) -> Any:
-        """The start of a new task."""
+        """Returns the start of a new task."""
 
     @abc.abstractmethod
-    def chance(self, key: Key[Array, ""]) -> Any:
-        """The luck of one step."""
+    def sample_noise(self, key: Key[Array, ""]) -> Any:
+        """Draws the random numbers of one step."""
 
     @abc.abstractmethod
-    def advance(self, chance: Any, state: Any, action: Array) -> tuple[Any, MetaStep]:
-        """(state, what the step brought); a task that ends is followed by a new one."""
+    def advance(self, noise: Any, state: Any, action: Array) -> tuple[Any, MetaStep]:
+        """Returns (state, MetaStep); a task that ends is followed by a new one."""
 
     def step(self, key: Key[Array, ""], state: Any, action: Array) -> tuple[Any, MetaStep]:
-        """(state, MetaStep); a new episode keeps the task, a new meta-episode draws one."""
-        return self.advance(self.chance(key), state, action)
+        """Draws the noise and takes a step: `advance(sample_noise(key), state, action)`."""
+        return self.advance(self.sample_noise(key), state, action)
 
     @abc.abstractmethod
     def to_render(self) -> "AbstractMetaEnv":
@@ -126,18 +127,18 @@ class MetaEnv(AbstractMetaEnv):
         inner, obs = self.env.reset(episode_key, task)
         return MetaState(task, inner, self._flag(obs, False), jnp.int32(0))
 
-    def chance(self, key: Key[Array, ""]) -> Chance:
-        """What `advance` needs of randomness: the same for any state, so a loop can draw it all at once."""
+    def sample_noise(self, key: Key[Array, ""]) -> StepNoise:
+        """Draws the random numbers of one step. They do not depend on the state, so a loop can draw them all at once."""
         step_key, task_key, episode_key = jr.split(key, 3)
-        return Chance(step_key, episode_key, self.env.sample_task(task_key))
+        return StepNoise(step_key, episode_key, self.env.sample_task(task_key))
 
-    def advance(self, chance: Chance, state: MetaState, action: Array):
-        """`step` with its luck already drawn."""
-        inner, out = self.env.step(chance.step_key, state.task, state.inner, action)
+    def advance(self, noise: StepNoise, state: MetaState, action: Array):
+        """Takes one step with random numbers that are already drawn."""
+        inner, out = self.env.step(noise.step_key, state.task, state.inner, action)
         done = out.terminated | out.truncated
         task_done = done & (state.episode == self.episodes - 1)
-        task = _select(task_done, chance.task, state.task)
-        first, first_obs = self.env.reset(chance.episode_key, task)
+        task = _select(task_done, noise.task, state.task)
+        first, first_obs = self.env.reset(noise.episode_key, task)
         next_obs = self._flag(out.obs, done)
         new = MetaState(
             task,
@@ -145,14 +146,16 @@ class MetaEnv(AbstractMetaEnv):
             jnp.where(done, self._flag(first_obs, ~task_done), next_obs),
             jnp.where(task_done, 0, state.episode + done),
         )
-        cut = out.truncated & ~out.terminated  # whatever the clock says, what ended was not cut off
-        step = MetaStep(next_obs, out.reward, out.terminated, cut, done, task_done)
+        truncated = (
+            out.truncated & ~out.terminated
+        )  # an episode that ended by itself was not truncated
+        step = MetaStep(next_obs, out.reward, out.terminated, truncated, done, task_done)
         return new, step
 
     def to_render(self) -> "MetaEnv":
-        if not hasattr(self.env, "render"):
+        if not isinstance(self.env, Drawable):
             name = self.env.spec.name
-            raise ValueError(
+            raise SettingError(
                 f"{name} cannot be drawn: it has no render(task, state, episode, episodes) → [H, W, 3]"
             )
         return self

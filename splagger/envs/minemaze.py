@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.envs import views
 from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
+from splagger.errors import SettingError
 from splagger.spaces import Discrete
 
 LEFT, FORWARD, RIGHT = range(3)
@@ -56,7 +57,7 @@ class MineMaze(eqx.Module):
         try:  # a missing picture is found here, not in training
             _sheet(self.images, self.resolution)
         except (ValueError, OSError) as error:
-            raise ValueError(f"MineMaze: {error}") from None
+            raise SettingError(f"MineMaze: {error}") from None
 
     @property
     def spec(self) -> EnvSpec:
@@ -122,7 +123,7 @@ class MineMaze(eqx.Module):
         return 1, room, side if TURN < place <= RETURN else 0, Y_OF_STEP[place]
 
     def render(self, task, state: MineState, episode: int = 0, episodes: int = 1):
-        from splagger.envs import render
+        from splagger.envs import pictures as render
 
         phase, room, x, y = self.coordinates(state)
         return render.minemaze(

@@ -9,6 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int, Key
 
 from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
+from splagger.errors import SettingError
 from splagger.spaces import Discrete
 
 MOVES = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # up, down, left, right, collect
@@ -41,7 +42,7 @@ class Planning(eqx.Module):
     def __check_init__(self):
         whole_and_positive(self, horizon=self.horizon)
         if self.size < 2:
-            raise ValueError(f"Planning: size must be at least 2, got {self.size}")
+            raise SettingError(f"Planning: size must be at least 2, got {self.size}")
 
     @property
     def nodes(self) -> int:
@@ -52,7 +53,9 @@ class Planning(eqx.Module):
         obs_size = 2 * self.nodes if self.show_labels else 1
         names = ("up", "down", "left", "right", "collect")
         size, space = obs_size, Discrete(5)
-        return EnvSpec("Planning Game", size, space, self.horizon, 0.0, 1.0, names, punctual=True)
+        return EnvSpec(
+            "Planning Game", size, space, self.horizon, 0.0, 1.0, names, fixed_length=True
+        )
 
     def sample_task(self, key: Key[Array, ""]) -> Int[Array, " nodes"]:
         return jr.permutation(key, self.nodes)
@@ -86,7 +89,7 @@ class Planning(eqx.Module):
         return jax.nn.one_hot(labels, self.nodes).ravel()
 
     def render(self, task, state: PlanningState, episode: int = 0, episodes: int = 1):
-        from splagger.envs import render
+        from splagger.envs import pictures as render
 
         node, goal, time, collected = (int(x) for x in state)
         return render.planning(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Key
 
+from splagger.errors import SettingError
 from splagger.spaces import ActionSpace
 
 Task = Any  # a pytree of arrays: all that distinguishes one task from another
@@ -12,8 +13,10 @@ State = Any  # a pytree of arrays: all that changes within an episode
 
 
 class EnvSpec(NamedTuple):
-    """The shape of an environment: `horizon` is the longest an episode can last, in steps; `punctual`, that
-    every episode lasts so long."""
+    """The shape of an environment.
+
+    `horizon` is the largest number of steps of an episode; with `fixed_length` every episode has exactly so many.
+    """
 
     name: str
     obs_size: int
@@ -22,7 +25,7 @@ class EnvSpec(NamedTuple):
     obs_low: float = -math.inf
     obs_high: float = math.inf
     action_names: tuple[str, ...] = ()
-    punctual: bool = False
+    fixed_length: bool = False
 
 
 class Step(NamedTuple):
@@ -59,10 +62,26 @@ class Env(Protocol):
         ...
 
 
+@runtime_checkable
+class ShowsSignal(Protocol):
+    """An environment whose observations may show a signal that matters later."""
+
+    def shows_signal(self, obs: Float[Array, " obs"]) -> Bool[Array, ""]: ...
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """An environment that `splagger watch` can draw."""
+
+    def render(self, task: Task, state: State, episode: int, episodes: int) -> Any:
+        """Returns an RGB image [H, W, 3] of a state, for people."""
+        ...
+
+
 def whole_and_positive(owner: object, **values: Any) -> None:
     """Raises a ValueError that names the first of `values` that is no whole number above zero."""
     for name, value in values.items():
         if not isinstance(value, int) or value < 1:
-            raise ValueError(
+            raise SettingError(
                 f"{type(owner).__name__}: {name} must be a positive integer, got {value}"
             )

@@ -8,6 +8,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.envs.protocol import EnvSpec, Step
+from splagger.errors import SettingError
 from splagger.spaces import Discrete
 
 
@@ -49,20 +50,20 @@ class TMaze(eqx.Module):
 
     def __check_init__(self):
         if self.length < 2:
-            raise ValueError(f"TMaze: length must be at least 2, got {self.length}")
+            raise SettingError(f"TMaze: length must be at least 2, got {self.length}")
         outside = [cell for cell in self.signals if not 0 <= cell < self.length]
         if outside or len(set(self.signals)) < len(self.signals):
-            raise ValueError(
+            raise SettingError(
                 f"TMaze: signals must be different cells from 0 to {self.length - 1}, got {self.signals}"
             )
         for name in ("noise_up", "noise_down"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"TMaze: {name} is a probability, got {getattr(self, name)}")
+                raise SettingError(f"TMaze: {name} is a probability, got {getattr(self, name)}")
 
     @property
     def spec(self) -> EnvSpec:
         names = "left", "right", "up", "down"
-        return EnvSpec("T-Maze", 4, Discrete(4), self.length, -1.0, 1.0, names, punctual=True)
+        return EnvSpec("T-Maze", 4, Discrete(4), self.length, -1.0, 1.0, names, fixed_length=True)
 
     def sample_task(self, key: Key[Array, ""]) -> TMazeTask:
         ups = jr.bernoulli(key, shape=(max(1, len(self.signals)),))
@@ -93,7 +94,7 @@ class TMaze(eqx.Module):
         return obs[1] != 0
 
     def render(self, task: TMazeTask, state: TMazeState, episode: int = 0, episodes: int = 1):
-        from splagger.envs import render
+        from splagger.envs import pictures as render
 
         cells = [(c, int(s)) for c, s in zip(self.signals, task.signals.tolist(), strict=True)]
         return render.tmaze(

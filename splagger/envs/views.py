@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from splagger.errors import SettingError
+
 CELLS = 10
 TEXELS = 4  # canvas texels along one side of a cell
 VIEWS: tuple[str, ...] = (
@@ -127,14 +129,14 @@ def _texture(patch: Patch, kind: str, random: np.random.RandomState) -> np.ndarr
 
 def _check_resolution(resolution: int) -> None:
     if resolution <= 0 or resolution % CELLS:
-        raise ValueError(f"resolution must be a positive multiple of {CELLS}, got {resolution}")
+        raise SettingError(f"resolution must be a positive multiple of {CELLS}, got {resolution}")
 
 
 def draw(name: str, resolution: int = CELLS) -> np.ndarray:
     """Returns one view as uint8 [resolution, resolution, 3], row 0 at the top; always the same."""
     _check_resolution(resolution)
     if name not in VIEWS:
-        raise ValueError(f"unknown view {name!r}, expected one of {VIEWS}")
+        raise SettingError(f"unknown view {name!r}, expected one of {VIEWS}")
     place, _, kind = name.partition(" ")
     # RandomState's stream is frozen across numpy versions. Both sides share one seed: their ore
     # lies in the same cells, and the two kinds of a room differ in the column only.
@@ -184,7 +186,7 @@ def load(folder: str | pathlib.Path, resolution: int = CELLS) -> np.ndarray:
         try:
             image = Image.open(paths[0]).convert("RGB")
         except (OSError, SyntaxError) as error:
-            raise ValueError(f"cannot read {paths[0]} as an image") from error
+            raise SettingError(f"cannot read {paths[0]} as an image") from error
         small = image.resize((resolution, resolution), Image.Resampling.LANCZOS)
         images.append(normalize(np.asarray(small)))
     return np.stack(images)

@@ -1,6 +1,9 @@
-"""Neural building blocks: jax and equinox only."""
+"""Neural building blocks. They need JAX and Equinox only; code written for GPUs is in `splagger.nn.gpu`."""
 
 from splagger.nn.attention import Transformer as Transformer
+from splagger.nn.encoder import AbstractEncoder as AbstractEncoder
+from splagger.nn.encoder import Preparable as Preparable
+from splagger.nn.encoder import prepare as prepare
 from splagger.nn.gru import GRU as GRU
 from splagger.nn.layers import MLP as MLP
 from splagger.nn.layers import Identity as Identity

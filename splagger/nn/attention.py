@@ -8,7 +8,9 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from splagger.nn.init import uniform_fan_in
+from splagger.errors import SettingError
+from splagger.nn.encoder import AbstractEncoder
+from splagger.nn.initializers import uniform_fan_in
 from splagger.nn.layers import LayerNorm, Linear
 
 
@@ -64,7 +66,7 @@ class Block(eqx.Module):
         return self.feed_norm(token + self.feed(token))
 
 
-class Transformer(eqx.Module):
+class Transformer(AbstractEncoder):
     """Attention over the transitions since the last reset, the newest `context` of them.
 
     Its memory grows with the context, unlike that of every other encoder here: O(context) numbers
@@ -85,7 +87,7 @@ class Transformer(eqx.Module):
         cls, key: Key[Array, ""], inputs: int, width: int, context: int, size: int = 16
     ) -> "Transformer":
         if context < 1:
-            raise ValueError(f"a Transformer needs a context of at least 1 step, got {context}")
+            raise SettingError(f"a Transformer needs a context of at least 1 step, got {context}")
         token, output, *blocks = jr.split(key, 4)
         return cls(
             Linear.create(token, inputs, size),

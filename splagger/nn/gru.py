@@ -3,26 +3,26 @@
 import functools as ft
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.nn import gru_kernel
-from splagger.nn.init import orthogonal
-from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, on_gpu
-from splagger.nn.recurrence import (
+from splagger.nn.encoder import AbstractEncoder, Preparable
+from splagger.nn.gpu import gru_kernel
+from splagger.nn.gpu.number_types import HALF, MatmulTypes, matmul, matmul_types, on_gpu
+from splagger.nn.gpu.recurrence import (
     affine_gradients,
     arguments_again,
     empty_if,
     in_rows,
     with_rounded_weights,
 )
+from splagger.nn.initializers import orthogonal
 from splagger.nn.scan import over_axes, scan_in_place, scan_unroll
 
 
-class GRU(eqx.Module):
+class GRU(AbstractEncoder, Preparable):
     """r, z = σ(Wx + Uh + b);  n = tanh(Wx + b + r·(Uh + c));  h' = (1 - z)·n + z·h.
 
     A reset empties the state before the step is taken. `unroll` is the same function as repeated `step`.
@@ -65,9 +65,9 @@ class GRU(eqx.Module):
 
     def unroll(self, state: Float[Array, " H"], xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
         """(last state, all T outputs); the input matmul is one, before the loop."""
-        return self.unroll_many(state, xs, resets)
+        return self.unroll_batch(state, xs, resets)
 
-    def unroll_many(
+    def unroll_batch(
         self,
         state: Float[Array, "*batch H"],
         xs: Float[Array, "T *batch D"],

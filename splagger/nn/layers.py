@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
-from splagger.nn.init import uniform_fan_in
-from splagger.nn.precision import matmul, matmul_types, rounded
+from splagger.nn.encoder import Preparable
+from splagger.nn.gpu.number_types import matmul, matmul_types, rounded
+from splagger.nn.initializers import uniform_fan_in
 
 
-class Linear(eqx.Module):
+class Linear(Preparable):
     """The affine map W x + b.
 
     >>> Linear.create(jr.key(0), 3, 2)(jnp.ones(3)).shape

@@ -3,27 +3,27 @@
 import functools as ft
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.nn.init import orthogonal
-from splagger.nn.precision import MatmulTypes, matmul, matmul_types, on_gpu
-from splagger.nn.recurrence import (
+from splagger.nn.encoder import AbstractEncoder, Preparable
+from splagger.nn.gpu.number_types import MatmulTypes, matmul, matmul_types, on_gpu
+from splagger.nn.gpu.recurrence import (
     affine_gradients,
     arguments_again,
     empty_if,
     in_rows,
     with_rounded_weights,
 )
+from splagger.nn.initializers import orthogonal
 from splagger.nn.scan import over_axes, scan_in_place, scan_unroll
 
 LSTMState = tuple[Float[Array, " H"], Float[Array, " H"]]
 
 
-class LSTM(eqx.Module):
+class LSTM(AbstractEncoder, Preparable):
     """i, f, o = σ(·);  c' = f·c + i·tanh(·);  h' = o·tanh(c').  Gates are stacked i, f, g, o.
 
     >>> lstm = LSTM.create(jr.key(0), 5, 8)
@@ -78,9 +78,9 @@ class LSTM(eqx.Module):
 
     def unroll(self, state: LSTMState, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
         """(last state, all T outputs); the input matmul is one, before the loop."""
-        return self.unroll_many(state, xs, resets)
+        return self.unroll_batch(state, xs, resets)
 
-    def unroll_many(self, state, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
+    def unroll_batch(self, state, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
         """`unroll` of many sequences side by side."""
         return (_unroll_for_gpu if on_gpu() else _unroll)(self, state, xs, resets)
 

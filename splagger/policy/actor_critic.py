@@ -8,7 +8,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key
 
 from splagger.nn import MLP, Linear
-from splagger.nn.init import kaiming_uniform, normc, orthogonal
+from splagger.nn.initializers import kaiming_uniform, normc, orthogonal
 from splagger.spaces import ActionSpace, Discrete
 
 TANH_GAIN = 5 / 3

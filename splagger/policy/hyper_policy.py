@@ -65,18 +65,18 @@ class HyperPolicy(eqx.Module):
         policy, x = self._policy_and_input(obs, latent)
         return self._distribution(policy.actor(x))
 
-    def many(
+    def evaluate_batch(
         self, obs: Float[Array, "B obs"], latents: Float[Array, "B latent"]
     ) -> tuple[Distribution, Float[Array, " B"]]:
-        """(distributions, values) of a batch: what vmap would give, by larger and fewer matmuls."""
+        """Returns (distributions, values) of a batch: a vmap of `__call__`, by fewer and larger matmuls."""
         policies, x = self._policies_and_inputs(obs, latents)
         numbers, values = policies(x)
         return jax.vmap(self._distribution)(numbers), values
 
-    def values(
+    def value_batch(
         self, obs: Float[Array, "B obs"], latents: Float[Array, "B latent"]
     ) -> Float[Array, " B"]:
-        """The values of a batch alone."""
+        """Returns the values of a batch, without the distributions."""
         policies, x = self._policies_and_inputs(obs, latents)
         return policies.critic(x)[:, 0]
 

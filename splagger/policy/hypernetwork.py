@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from splagger.nn import Linear
-from splagger.nn.precision import MatmulTypes, matmul, matmul_types, rounded
+from splagger.nn import Linear, Preparable
+from splagger.nn.gpu.number_types import MatmulTypes, matmul, matmul_types, rounded
 from splagger.policy.actor_critic import ActorCritic
 
 
-class LinearHeads(eqx.Module):
+class LinearHeads(Preparable):
     """What generates a linear layer: one term for each number of z̃, the last of them the constant.
 
     The terms lie between inputs and outputs, so that one matmul with all of them needs no transposition.

@@ -1,0 +1,1 @@
+"""PPO for agents with a memory. `splagger.ppo.train` is the loop; the other files are its parts."""

@@ -1,4 +1,4 @@
-"""Past trajectories, whole meta-episodes of them: a ring of rows, filled as tasks go on."""
+"""A ring buffer of past meta-episodes, one row per task."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from splagger.sequence import Transition
+from splagger.memory import Transition
 
 
 class Buffer(NamedTuple):
-    """`rows` trajectories of up to L steps; each of N environments writes into an open row."""
+    """`rows` trajectories of up to L steps. Each of the N environments writes into an open row."""
 
     steps: Transition  # leaves [rows, L, …]
     length: Int[Array, " rows"]
@@ -22,7 +22,7 @@ class Buffer(NamedTuple):
 
     @classmethod
     def create(cls, rows: int, horizon: int, envs: int, example: Transition) -> "Buffer":
-        """An empty one; `example` is one transition, for shapes."""
+        """Returns an empty buffer; `example` is one transition, for shapes."""
         empty = lambda leaf: jnp.zeros((rows, horizon, *leaf.shape), leaf.dtype)  # noqa: E731
         return cls(
             jax.tree.map(empty, example),
@@ -35,7 +35,7 @@ class Buffer(NamedTuple):
 
 
 def insert(buffer: Buffer, steps: Transition, task_done: Bool[Array, "T N"]) -> Buffer:
-    """The buffer with a rollout written into it; every task end closes a row and opens another."""
+    """Writes a rollout into the buffer; the end of a task closes its row and opens another."""
     time = jnp.arange(task_done.shape[0], dtype=jnp.int32)[:, None]
     new_rows = buffer.next_row + jnp.cumsum(task_done.ravel()).reshape(task_done.shape) - 1
     new_rows = jnp.where(task_done, new_rows, -1).astype(jnp.int32)
@@ -62,16 +62,16 @@ def insert(buffer: Buffer, steps: Transition, task_done: Bool[Array, "T N"]) -> 
 
 
 def sample(buffer: Buffer, count: int, key: Key[Array, ""]):
-    """(trajectories [count, L, …], lengths, weights): complete ones, none twice.
+    """Returns (trajectories [count, L, …], lengths, weights) of complete rows, without replacement.
 
-    Where there are fewer than `count`, the rest have weight 0.
+    If there are fewer than `count`, the rest have weight 0.
     """
-    luck = jnp.where(buffer.complete, jr.uniform(key, buffer.complete.shape), -1.0)
-    best, rows = jax.lax.top_k(luck, count)
+    score = jnp.where(buffer.complete, jr.uniform(key, buffer.complete.shape), -1.0)
+    best, rows = jax.lax.top_k(score, count)
     weights = (best >= 0).astype(jnp.float32)
     return jax.tree.map(lambda leaf: leaf[rows], buffer.steps), buffer.length[rows], weights
 
 
 def _before(x: Int[Array, "T N"], first: int) -> Int[Array, "T N"] | Float[Array, "T N"]:
-    """Each step's value at the step before."""
+    """Shifts x by one step; `first` is the value of the first step."""
     return jnp.concatenate([jnp.full_like(x[:1], first), x[:-1]])

@@ -1,26 +1,26 @@
-"""The pieces of the PPO objective: pure, per element, the formula in the docstring."""
+"""The terms of the PPO objective, as pure elementwise functions with their formula in the docstring."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from splagger.ppo.normalize import recurrence
+from splagger.ppo.normalizers import recurrence
 
 
 def gae(
     reward: Float[Array, "T ..."],
     value: Float[Array, "T ..."],
     last_value: Float[Array, "..."],
-    ended: Bool[Array, "T ..."],
-    cut: Bool[Array, "T ..."],
+    task_done: Bool[Array, "T ..."],
+    truncated: Bool[Array, "T ..."],
     discount: float,
     decay: float,
 ) -> Float[Array, "T ..."]:
     """Aₜ = bₜ (δₜ + γλ mₜ Aₜ₊₁) with δₜ = rₜ + γ mₜ Vₜ₊₁ - Vₜ.
 
-    m = 0 where the *task* `ended`: value flows across the episodes of a meta-episode. b = 0 where a
-    time limit `cut` the episode: such a step says nothing about its action.
+    m = 0 at the end of a *task*: value flows across the episodes of a meta-episode. b = 0 where a time limit
+    `truncated` the episode: such a step says nothing about its action.
     """
-    live, counts = discount * (1.0 - ended), 1.0 - cut
+    live, counts = discount * (1.0 - task_done), 1.0 - truncated
     next_value = jnp.concatenate([value[1:], last_value[None]])
     delta = reward + live * next_value - value
     return recurrence(counts * decay * live, counts * delta, reverse=True)

@@ -8,87 +8,84 @@ import jax.random as jr
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.agent import Agent, Normalizers, empty_where
+from splagger.agent import Agent, Normalizers
 from splagger.envs import AbstractMetaEnv
+from splagger.memory import Memory, Transition
 from splagger.nn.scan import scan_unroll
-from splagger.sequence import Memory, Transition
 
 
 class Rollout(NamedTuple):
-    """What happened, leaves [T, N, …]. `outputs` are the memory's, on which each action was chosen."""
+    """T steps of N environments, leaves [T, N, …]. `outputs` are the memory's before each action."""
 
     transitions: Transition
     outputs: Float[Array, "T N out"]
-    noise: Float[Array, "T N z"]
+    noise: Float[Array, "T N z"]  # of the latent
     log_prob: Float[Array, "T N"]
     truncated: Bool[Array, "T N"]
     episode_done: Bool[Array, "T N"]
     task_done: Bool[Array, "T N"]
 
 
-class Life(NamedTuple):
-    """N environments under way, and what the agent remembers of each; leaves [N, …]."""
+class ActorState(NamedTuple):
+    """N environments and the agent's memory of each; leaves [N, …]."""
 
-    env: Any  # the state of the environment, whose `obs` is seen
+    env: Any  # the environment's state; the agent sees its `obs`
     memory: Memory
 
 
-def begin(env: AbstractMetaEnv, agent: Agent, envs: int, key: Key[Array, ""]) -> Life:
-    """N fresh tasks and as many empty memories."""
+def start_actors(env: AbstractMetaEnv, agent: Agent, envs: int, key: Key[Array, ""]) -> ActorState:
+    """Returns `envs` new tasks with empty memories."""
     repeat = lambda leaf: jnp.broadcast_to(leaf, (envs, *leaf.shape))  # noqa: E731
-    return Life(jax.vmap(env.reset)(jr.split(key, envs)), jax.tree.map(repeat, agent.start()))
+    return ActorState(jax.vmap(env.reset)(jr.split(key, envs)), jax.tree.map(repeat, agent.start()))
 
 
 def collect(
     env: AbstractMetaEnv,
     agent: Agent,
     normalizers: Normalizers,
-    life: Life,
+    actors: ActorState,
     keys: Key[Array, " T"],
     explore: bool = True,
-):
-    """(life, rollout) after one step for each of `keys`."""
-    start = agent.start()
-    ready = agent.prepared()
+) -> tuple[ActorState, Rollout]:
+    """Takes one step for each of `keys`; returns (actors, rollout)."""
+    actor = agent.actor()
 
     def draw(key):
-        """All luck of one step of one environment."""
-        noise_key, action_key, env_key = jr.split(key, 3)
-        return agent.noise(noise_key), env.space.noise(action_key), env.chance(env_key)
+        """Draws all random numbers of one step of one environment."""
+        latent_key, action_key, env_key = jr.split(key, 3)
+        return agent.sample_noise(latent_key, action_key), env.sample_noise(env_key)
 
-    def one(life, luck):
-        """One step of one environment."""
-        noise, action_noise, chance = luck
-        output, obs = life.memory.output, life.env.obs
-        distribution = ready.distribution(output, obs, noise, normalizers)
-        action = distribution.perturbed(action_noise) if explore else distribution.mode()
-        state, step = env.advance(chance, life.env, action)
-        # Between episodes the agent sees the next one begin; only a task's end is really an end.
-        seen = jnp.where(step.task_done, step.next_obs, state.obs)
-        transition = Transition(obs, action, step.reward, seen)
-        memory, _ = ready.memory.step(life.memory, transition, False)
-        life = Life(state, empty_where(step.task_done, start, memory))
-        log_prob = distribution.log_prob(action)
+    def one(actors, noise):
+        """Takes one step in one environment."""
+        action_noise, env_noise = noise
+        obs = actors.env.obs
+        action, log_prob = actor.act(actors.memory, obs, action_noise, normalizers, explore)
+        state, step = env.advance(env_noise, actors.env, action)
+        # Between episodes the agent sees the start of the next one; only a task's end is really an end.
+        next_obs = jnp.where(step.task_done, step.next_obs, state.obs)
+        transition = Transition(obs, action, step.reward, next_obs)
+        memory = actor.observe(actors.memory, transition, step.task_done)
         ends = step.truncated, step.episode_done, step.task_done
-        return life, _pack(Rollout(transition, output, noise, log_prob, *ends))
+        record = Rollout(transition, actors.memory.output, action_noise.latent, log_prob, *ends)
+        return ActorState(state, memory), _pack(record)
 
-    # Randomness is a chain of small operations: drawn inside the loop, it would be a third of each step.
-    envs = life.env.obs.shape[0]
-    luck = jax.vmap(lambda key: jax.vmap(draw)(jr.split(key, envs)))(keys)
-    life, records = jax.lax.scan(jax.vmap(one), life, luck, unroll=scan_unroll())
-    return life, jax.vmap(jax.vmap(_unpacker(env, agent)))(records)
+    # Drawing random numbers is a chain of small operations: inside the loop it would take a third of each step.
+    envs = actors.env.obs.shape[0]
+    noise = jax.vmap(lambda key: jax.vmap(draw)(jr.split(key, envs)))(keys)
+    actors, records = jax.lax.scan(jax.vmap(one), actors, noise, unroll=scan_unroll())
+    return actors, jax.vmap(jax.vmap(_unpacker(env, agent)))(records)
 
 
 def _pack(record: Rollout) -> Float[Array, " numbers"]:
-    """One vector: a loop that records it writes once a step instead of once a field."""
+    """Flattens a record into one vector, so that the loop writes once per step instead of once per field."""
     return ravel_pytree(record)[0]
 
 
 def _unpacker(env: AbstractMetaEnv, agent: Agent):
-    """The inverse of `_pack`."""
+    """Returns the inverse of `_pack`."""
     obs, number, flag = jnp.zeros(env.obs_size), jnp.zeros(()), jnp.zeros((), bool)
     transition = Transition(obs, env.space.zero(), number, obs)
-    noise = jax.eval_shape(agent.noise, jr.key(0))
+    noise = jax.eval_shape(agent.sample_noise, jr.key(0), jr.key(0)).latent
     output = jnp.zeros(agent.memory.output_size)
     example = Rollout(transition, output, jnp.zeros(noise.shape), number, flag, flag, flag)
     return ravel_pytree(example)[1]

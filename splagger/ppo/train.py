@@ -1,15 +1,16 @@
-"""THE LOOP: act, judge, learn, remember. Everything here is pure; vmap it over `tunables` and `key`.
+"""THE LOOP: rollout → advantages → PPO epochs → reconstruction → replay. Everything here is pure.
 
     init(config, tunables, key) → TrainState
     update(config, tunables, state) → (TrainState, metrics)      one rollout and what is learned from it
-    block(config, tunables, state) → (TrainState, metrics)       `eval_interval` updates, then evaluation
+    block(config, tunables, state) → (TrainState, metrics)       `eval_interval` updates, then an evaluation
     train(config, tunables, key) → (TrainState, metrics [blocks])
 
-Each update draws its randomness from fold_in(key, update): a run that was interrupted goes on as if it had
-not been.
+All functions are written for one run; vmap them over `tunables` and `key`. Each update draws its random numbers
+from fold_in(key, update), so that an interrupted run continues as if it had never stopped.
 """
 
 import functools as ft
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -19,37 +20,37 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int, Key, Shaped
 
-from splagger.agent import Agent, Normalizers, build, resets_of
+from splagger.agent import Agent, Normalizers, build, first_steps
 from splagger.aggregators import temperatures
+from splagger.memory import Transition
 from splagger.ppo import losses
 from splagger.ppo.buffer import Buffer, insert
-from splagger.ppo.evaluate import episode_returns
-from splagger.ppo.normalize import ReturnScale, scale_rewards
-from splagger.ppo.objectives import belief_kl, reconstruction_loss
-from splagger.ppo.rollout import Life, Rollout, begin, collect
-from splagger.ppo.types import Config, PPOConfig, Tunables
-from splagger.sequence import Transition
+from splagger.ppo.evaluation import episode_returns
+from splagger.ppo.normalizers import ReturnScale, scale_rewards
+from splagger.ppo.reconstruction import belief_kl, reconstruction_loss
+from splagger.ppo.rollout import ActorState, Rollout, collect, start_actors
+from splagger.ppo.settings import Config, PPOConfig, Tunables
 
 Metrics = dict[str, Float[Array, "..."]]
 
-# Streams of randomness that no update uses: updates count up from 0.
+# Random streams that no update uses: updates count up from 0.
 INIT_STREAM, EVAL_STREAM, NOISE_STREAM, FRESH_STREAM = (2**31 - n for n in (1, 2, 3, 4))
 
 
 class Optimizers(NamedTuple):
-    """Adam's moments of each group of parameters; the third is for memories that learn to explain."""
+    """Adam's moments of each parameter group; the last is for memories trained by reconstruction."""
 
     encoder: optax.OptState
     policy: optax.OptState
-    explanation: optax.OptState | None
+    reconstruction: optax.OptState | None
 
 
 class TrainState(NamedTuple):
-    """Everything that changes: save it, and the run can go on."""
+    """Everything that changes during training: a saved state is enough to continue."""
 
     agent: Agent
     optimizers: Optimizers
-    life: Life
+    actors: ActorState
     normalizers: Normalizers
     scale: ReturnScale
     buffer: Buffer | None
@@ -58,7 +59,7 @@ class TrainState(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What the update learns from, one entry a step, leaves [T · N, …]."""
+    """What an update learns from: one entry per step, leaves [T · N, …]."""
 
     obs: Float[Array, "B obs"]
     action: Array
@@ -70,78 +71,81 @@ class Batch(NamedTuple):
 
 
 def init(config: Config, tunables: Tunables, key: Key[Array, ""]) -> TrainState:
-    """A fresh agent in fresh environments."""
-    agent_key, life_key = jr.split(jr.fold_in(key, INIT_STREAM))
+    """Builds an untrained agent in new environments."""
+    agent_key, env_key = jr.split(jr.fold_in(key, INIT_STREAM))
     agent = build(agent_key, config.method, config.interface, config.network)
     agent = _set_temperature(agent, tunables.temperature)
-    encoder, policy, explanation = _optimizers(config.ppo)
-    explains = agent.decoder is not None
+    encoder, policy, reconstruction = _optimizers(config.ppo)
+    reconstructs = agent.decoder is not None
     return TrainState(
         agent,
         Optimizers(
             encoder.init(agent.memory),
             policy.init(agent.policy),
-            explanation.init((agent.memory, agent.decoder)) if explains else None,
+            reconstruction.init((agent.memory, agent.decoder)) if reconstructs else None,
         ),
-        begin(config.env, agent, config.ppo.envs, life_key),
+        start_actors(config.env, agent, config.ppo.envs, env_key),
         agent.normalizers(),
         ReturnScale.create(config.ppo.envs),
-        _empty_buffer(config) if explains else None,
+        _empty_buffer(config) if reconstructs else None,
         key,
         jnp.int32(0),
     )
 
 
 def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
-    """One rollout, and all that is learned from it."""
-    rollout_key, shuffle_key, explain_key = jr.split(jr.fold_in(state.key, state.update), 3)
-    before = state.life.memory
+    """Collects one rollout and learns from it."""
+    rollout_key, shuffle_key, reconstruct_key = jr.split(jr.fold_in(state.key, state.update), 3)
+    memory = state.actors.memory
     with jax.named_scope("rollout"):
-        life, rollout = collect(
+        actors, rollout = collect(
             config.env,
             state.agent,
             state.normalizers,
-            state.life,
+            state.actors,
             jr.split(rollout_key, config.ppo.steps),
         )
-    with jax.named_scope("judging"):
-        scale, batch = judge(config.ppo, state, life, rollout)
-    state, metrics = improve(config, tunables, state, rollout, batch, shuffle_key)
-    state, explained = explain(config, state, rollout, explain_key)
+    with jax.named_scope("advantages"):
+        scale, batch = advantages(config.ppo, state, actors, rollout)
+    state, metrics = ppo_epochs(config, tunables, state, rollout, batch, shuffle_key)
+    state, more_metrics = reconstruct(config, state, rollout, reconstruct_key)
 
-    # What the agent remembers is told again by the new parameters, and only now the moments move:
-    # the epochs saw those that the rollout had used, so their ratios started at 1.
-    with jax.named_scope("remembering"):
-        memory, outputs = state.agent.replay(before, rollout.transitions, rollout.task_done)
+    # Recompute the memories with the new parameters. The moments are updated last: the epochs must see
+    # those of the rollout, so that probability ratios start at 1.
+    with jax.named_scope("replay"):
+        memory, outputs = state.agent.replay(memory, rollout.transitions, rollout.task_done)
     normalizers = Normalizers(
         state.normalizers.obs.update(batch.obs),
         state.normalizers.output.update(_flat(outputs)),
     )
     state = state._replace(
-        life=Life(life.env, memory), normalizers=normalizers, scale=scale, update=state.update + 1
+        actors=ActorState(actors.env, memory),
+        normalizers=normalizers,
+        scale=scale,
+        update=state.update + 1,
     )
-    return state, metrics | explained
+    return state, metrics | more_metrics
 
 
-def judge(config: PPOConfig, state: TrainState, life: Life, rollout: Rollout):
-    """(return scale, batch): values, advantages and targets of what was collected."""
+def advantages(config: PPOConfig, state: TrainState, actors: ActorState, rollout: Rollout):
+    """Returns (return scale, batch): values, advantages and value targets of a rollout."""
     agent, normalizers = state.agent, state.normalizers
     inputs = rollout.outputs, rollout.transitions.obs, rollout.noise
-    # All values at once after the rollout, in pieces the size of a minibatch: half the rollout's work
-    # becomes a few large matmuls.
+    # Values are computed after the rollout, in pieces of a minibatch each: a few large matmuls replace half
+    # of the work of every step.
     size = config.minibatches, config.batch // config.minibatches
     pieces = jax.tree.map(lambda x: x.reshape(*size, *x.shape[2:]), inputs)
 
-    value = jax.lax.map(lambda p: agent.values(p[0], p[1], p[2], normalizers), pieces)
+    value = jax.lax.map(lambda p: agent.value_batch(p[0], p[1], p[2], normalizers), pieces)
     value = value.reshape(rollout.log_prob.shape)
-    last_noise = jnp.zeros_like(rollout.noise[0])  # a stochastic latent is judged by its mean
-    last_value = agent.values(life.memory.output, life.env.obs, last_noise, normalizers)
+    last_noise = jnp.zeros_like(rollout.noise[0])  # the mean of a stochastic latent
+    last_value = agent.value_batch(actors.memory.output, actors.env.obs, last_noise, normalizers)
 
     scale, reward = scale_rewards(
         state.scale, rollout.transitions.reward, rollout.task_done, config.discount
     )
-    cut = rollout.truncated & config.mask_truncated
-    ends = rollout.task_done, cut
+    truncated = rollout.truncated & config.mask_truncated
+    ends = rollout.task_done, truncated
     advantage = losses.gae(reward, value, last_value, *ends, config.discount, config.gae_decay)
     batch = Batch(
         obs=rollout.transitions.obs,
@@ -156,7 +160,7 @@ def judge(config: PPOConfig, state: TrainState, life: Life, rollout: Rollout):
 
 
 def _update_noise(config: PPOConfig, state: TrainState, stored):
-    """What the update samples latents with."""
+    """Returns the noise with which the update samples latents."""
     if config.update_noise == "stored":
         return stored
     if config.update_noise == "none":
@@ -165,7 +169,7 @@ def _update_noise(config: PPOConfig, state: TrainState, stored):
     return jr.normal(key, stored.shape)
 
 
-def improve(
+def ppo_epochs(
     config: Config,
     tunables: Tunables,
     state: TrainState,
@@ -173,48 +177,48 @@ def improve(
     batch: Batch,
     key: Key[Array, ""],
 ):
-    """Epochs of minibatches of single steps; each re-encodes the whole rollout with gradient."""
+    """Runs epochs of minibatches of single steps. Each minibatch replays the whole rollout with gradient."""
     ppo = config.ppo
     encoder, policy, _ = _optimizers(ppo)
     rate = tunables.learning_rate
     if ppo.anneal:
         rate = rate * (1.0 - state.update / config.updates)
 
-    def one(carry, index):
+    def minibatch(carry, index):
         agent, optimizers = carry
-        loss = ft.partial(_loss, config, tunables, state, rollout, batch, index)
+        loss = ft.partial(_ppo_loss, config, tunables, state, rollout, batch, index)
         grads, metrics = jax.grad(loss, has_aux=True)((agent.memory, agent.policy))
         with jax.named_scope("adam"):
             steps, encoder_state = encoder.update(grads[0], optimizers.encoder)
             memory = _descend(agent.memory, steps, rate)
             steps, policy_state = policy.update(grads[1], optimizers.policy)
-            agent = Agent(memory, agent.latent, _descend(agent.policy, steps, rate), agent.decoder)
+            agent = replace(agent, memory=memory, policy=_descend(agent.policy, steps, rate))
         metrics["encoder_grad_norm"] = optax.tree.norm(grads[0])
         metrics["policy_grad_norm"] = optax.tree.norm(grads[1])
         return (agent, optimizers._replace(encoder=encoder_state, policy=policy_state)), metrics
 
     orders = jax.vmap(lambda k: jr.permutation(k, ppo.batch))(jr.split(key, ppo.epochs))
     indices = orders.reshape(ppo.epochs * ppo.minibatches, -1)
-    (agent, optimizers), metrics = jax.lax.scan(one, (state.agent, state.optimizers), indices)
-    first_ratio = metrics.pop("ratio_error")[0]
+    (agent, optimizers), metrics = jax.lax.scan(minibatch, (state.agent, state.optimizers), indices)
+    first_ratio_error = metrics.pop("ratio_error")[0]
     means = jax.tree.map(lambda m: m.mean(), metrics)
-    means["first_ratio_error"] = first_ratio
+    means["first_ratio_error"] = first_ratio_error
     means["explained_variance"] = losses.explained_variance(batch.value, batch.target)
     return state._replace(agent=agent, optimizers=optimizers), means
 
 
-def _loss(config, tunables, state, rollout, batch, index, params):
-    """The PPO loss of the steps at `index`; its gradient flows through the whole rollout."""
+def _ppo_loss(config, tunables, state, rollout, batch, index, params):
+    """Returns (loss, metrics) of the steps at `index`; the gradient flows through the whole rollout."""
     ppo = config.ppo
-    agent = Agent(params[0], state.agent.latent, params[1], None)
+    agent = replace(state.agent, memory=params[0], policy=params[1], decoder=None)
     with jax.named_scope("memory"):
-        outputs = agent.retell(
-            state.life.memory, rollout.transitions, rollout.task_done, config.env.task_length
+        _, outputs = agent.replay(
+            state.actors.memory, rollout.transitions, rollout.task_done, config.env.task_length
         )
     picked = jax.tree.map(lambda x: x[index], batch)
 
     with jax.named_scope("policy"):
-        distribution, value = agent.judge_many(
+        distribution, value = agent.evaluate_batch(
             _flat(outputs)[index], picked.obs, picked.noise, state.normalizers
         )
     log_prob = jax.vmap(lambda d, a: d.log_prob(a))(distribution, picked.action)
@@ -222,10 +226,10 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     policy_loss = losses.surrogate(ratio, picked.advantage, ppo.clip).mean()
     value_loss = losses.clipped_value_loss(value, picked.value, picked.target, ppo.clip).mean()
     entropy = jax.vmap(lambda d: d.entropy())(distribution).mean()
-    first = resets_of(rollout.task_done)
+    first = first_steps(rollout.task_done)
     kl = jax.vmap(ft.partial(belief_kl, agent), in_axes=1)(outputs, first).mean()
 
-    total = policy_loss + ppo.value_weight * value_loss - tunables.entropy * entropy
+    total = policy_loss + ppo.value_weight * value_loss - tunables.entropy_weight * entropy
     total = total + tunables.kl_weight * ppo.kl_terms * kl
     metrics = {
         "policy_loss": policy_loss,
@@ -238,8 +242,8 @@ def _loss(config, tunables, state, rollout, batch, index, params):
     return total, metrics
 
 
-def explain(config: Config, state: TrainState, rollout: Rollout, key: Key[Array, ""]):
-    """What memories that learn by reconstruction do after each update; nothing for the rest."""
+def reconstruct(config: Config, state: TrainState, rollout: Rollout, key: Key[Array, ""]):
+    """Trains the memory to reconstruct past transitions (PEARL-vari); does nothing for other methods."""
     if state.buffer is None or state.agent.decoder is None:
         return state, {"reconstruction_loss": jnp.zeros(())}
     ppo = config.ppo
@@ -251,24 +255,26 @@ def explain(config: Config, state: TrainState, rollout: Rollout, key: Key[Array,
 
         def loss(params):
             memory, decoder = params
-            explained = Agent(memory, agent.latent, agent.policy, decoder)
-            return reconstruction_loss(explained, ppo, buffer, key)
+            return reconstruction_loss(
+                replace(agent, memory=memory, decoder=decoder), ppo, buffer, key
+            )
 
         params = agent.memory, agent.decoder
         value, grads = jax.value_and_grad(loss)(params)
         steps, optimizer_state = optimizer.update(grads, optimizer_state)
         memory, decoder = _descend(params, steps, ppo.reconstruction_rate)
-        return (Agent(memory, agent.latent, agent.policy, decoder), optimizer_state), value
+        return (replace(agent, memory=memory, decoder=decoder), optimizer_state), value
 
-    carry = state.agent, state.optimizers.explanation
-    (agent, explanation), value = jax.lax.scan(one, carry, jr.split(key, ppo.reconstruction_steps))
-    optimizers = state.optimizers._replace(explanation=explanation)
+    carry = state.agent, state.optimizers.reconstruction
+    keys = jr.split(key, ppo.reconstruction_steps)
+    (agent, reconstruction), value = jax.lax.scan(one, carry, keys)
+    optimizers = state.optimizers._replace(reconstruction=reconstruction)
     state = state._replace(agent=agent, optimizers=optimizers, buffer=buffer)
     return state, {"reconstruction_loss": value.mean()}
 
 
 def evaluation(config: Config, state: TrainState) -> Metrics:
-    """Return per episode and per meta-episode on fresh tasks: the same for every method and rate."""
+    """Returns the return per episode and per meta-episode on new tasks: the same for all methods and rates."""
     key = jr.fold_in(jr.fold_in(state.key, EVAL_STREAM), state.update)
     tasks = config.ppo.eval_tasks
     with jax.named_scope("evaluation"):
@@ -279,7 +285,7 @@ def evaluation(config: Config, state: TrainState) -> Metrics:
 
 
 def block(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
-    """`eval_interval` updates, their mean metrics, and an evaluation after the last."""
+    """Runs `eval_interval` updates and one evaluation; returns the updates' mean metrics with the returns."""
     one = lambda state, _: update(config, tunables, state)  # noqa: E731
     state, metrics = jax.lax.scan(one, state, length=config.ppo.eval_interval)
     means = jax.tree.map(lambda m: m.mean(), metrics)
@@ -295,7 +301,7 @@ def train(config: Config, tunables: Tunables, key: Key[Array, ""]) -> tuple[Trai
 
 
 def _optimizers(config: PPOConfig):
-    """Transformations of gradients into Adam's steps, of length 1: the rate is applied by `_descend`."""
+    """Adam's steps for a learning rate of 1: `_descend` applies the rate."""
 
     def clipped_adam(epsilon):
         clip = optax.clip_by_global_norm(config.max_grad_norm)
@@ -317,19 +323,19 @@ def _flat(x: Shaped[Array, "T N ..."]) -> Shaped[Array, "B ..."]:
 
 
 def _set_temperature(agent: Agent, temperature) -> Agent:
-    """The initial temperature is a tunable; most aggregators have none."""
+    """Sets the initial temperature of aggregators that have one."""
     where = lambda agent: temperatures(agent.memory.aggregation.aggregator)  # noqa: E731
     initial = [jnp.asarray(temperature, jnp.float32)] * len(where(agent))
     return eqx.tree_at(where, agent, initial) if initial else agent
 
 
 def _empty_buffer(config: Config) -> Buffer:
-    """Room for `ppo.buffer` trajectories, but for no more than the run can bring."""
+    """Makes room for `ppo.buffer` trajectories, but for no more than the run can produce."""
     ppo, env = config.ppo, config.env
     obs = jnp.zeros(env.obs_size)
     example = Transition(obs, env.space.zero(), jnp.zeros(()), obs)
     expected = 2 * config.updates * ppo.batch // env.horizon
-    # No row may be taken again while its task goes on, even if every other task ends at once.
+    # A row must not be reused while its task continues, even if every other task ends at once.
     least = 2 * ppo.envs * (1 + max(ppo.steps, env.horizon) // env.episodes)
     rows = max(min(ppo.buffer, expected), least, ppo.trajectories)
     return Buffer.create(rows, env.horizon, ppo.envs, example)

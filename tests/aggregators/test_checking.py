@@ -6,7 +6,7 @@ import pytest
 from splagger import Method
 from splagger import aggregators as ours
 from splagger.aggregators import Halves, Max, Sum, check_aggregator
-from splagger.experiments.grid import Run
+from splagger.runs.run import Run
 
 OURS = [Max(), Sum(), ours.Mean(), ours.Softmax(0.1), ours.WeightedSoftmax(0.1)]
 OURS += [ours.WeightedMean(), ours.GaussianProduct(), Halves(ours.Mean(), Max())]

@@ -7,8 +7,8 @@ import jax.random as jr
 
 from splagger import SequenceModel
 from splagger.analysis.inputs import Inputs, noise
+from splagger.memory import SplitAggregation
 from splagger.nn import Identity, Linear
-from splagger.sequence import SplitAggregation
 
 INPUTS, WIDTH, OUTPUTS, STEPS = 3, 6, 4, 7
 

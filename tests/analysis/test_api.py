@@ -16,10 +16,10 @@ from splagger.analysis.gradients import outputs_of
 from splagger.analysis.inputs import meta_episode
 from splagger.analysis.options import Options as DefinedOptions
 from splagger.cli import main
-from splagger.experiments.records import RunError
+from splagger.errors import RunError
+from tests.cli.test_cli import refused
 from tests.close import assert_close
-from tests.experiments.tiny import contents, tiny
-from tests.test_cli import refused
+from tests.tiny import contents, tiny
 
 NAMES = (
     "gradient-first",

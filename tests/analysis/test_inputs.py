@@ -11,7 +11,7 @@ from splagger.analysis.inputs import meta_episode, noise
 from splagger.analysis.measure import measure
 from splagger.analysis.subjects import Subject
 from splagger.envs import MetaEnv, MineMaze, TMaze
-from splagger.ppo.evaluate import episode_returns
+from splagger.ppo.evaluation import episode_returns
 from tests.analysis.memories import INPUTS, small_memory
 from tests.close import assert_close
 

@@ -10,12 +10,12 @@ import jaxlib
 import numpy as np
 
 import splagger
-from splagger.experiments.grid import Run
-from splagger.figures.claims import judged
-from splagger.figures.evidence import Evidence
-from splagger.figures.export import drawable, table
-from splagger.figures.paper import FIGURES
-from splagger.recorded import find_recorded
+from splagger.paper.claims import evaluate_claims
+from splagger.paper.figures import FIGURES
+from splagger.plots.export import drawable, table
+from splagger.runs.folder import find_runs
+from splagger.runs.run import Run
+from splagger.stats.evidence import Evidence
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results"
@@ -67,8 +67,8 @@ def machine() -> dict:
 def digests() -> dict[str, str]:
     """Folder of each recorded run → the digest of the run that its arguments describe."""
     found = {}
-    for run in find_recorded(RESULTS):
-        arguments = run.read()["arguments"]
+    for run in find_runs(RESULTS):
+        arguments = run.record().arguments
         if not arguments["env"].startswith("gym:"):  # those need packages of others
             found[str(run.path.relative_to(RESULTS))] = Run.create(**arguments).digest
     return found
@@ -81,7 +81,7 @@ def figure_digests(evidence: Evidence) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in tables.items()}
 
 
-def verdicts(judged) -> dict[str, list]:
+def verdicts(results) -> dict[str, list]:
     """Claim → outcome and effects."""
     return {
         claim.name: [
@@ -91,7 +91,7 @@ def verdicts(judged) -> dict[str, list]:
                 for finding in verdict.findings
             ),
         ]
-        for claim, verdict in judged
+        for claim, verdict in results
     }
 
 
@@ -106,8 +106,8 @@ def main() -> None:
         "machine": machine(),
         "digests": digests(),
         "figures": figure_digests(evidence),
-        "verdicts": verdicts(judged(evidence)),
-        "public": sorted(name for name in vars(splagger) if not name.startswith("_")),
+        "verdicts": verdicts(evaluate_claims(evidence)),
+        "public": sorted(splagger._PLACES),
         "actions": actions_of(agent),
     }
     GOLDEN.write_text(json.dumps(golden, indent=1) + "\n")

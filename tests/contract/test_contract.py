@@ -13,8 +13,8 @@ import pandas
 import pytest
 
 import splagger
-from splagger.figures.claims import judged
-from splagger.figures.evidence import Evidence
+from splagger.paper.claims import evaluate_claims
+from splagger.stats.evidence import Evidence
 from tests.contract.make import (
     AGENT,
     GOLDEN,
@@ -45,7 +45,7 @@ def test_figures_keep_their_numbers(evidence):
 
 
 def test_claims_keep_their_verdicts(evidence):
-    assert verdicts(judged(evidence)) == KNOWN["verdicts"]
+    assert verdicts(evaluate_claims(evidence)) == KNOWN["verdicts"]
 
 
 def test_public_names_stay():

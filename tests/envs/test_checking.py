@@ -8,7 +8,8 @@ import pytest
 
 from splagger import ENVS
 from splagger.cli import main
-from splagger.envs import EnvError, EnvSpec, Step, check_env
+from splagger.envs import EnvSpec, Step, check_env
+from splagger.errors import EnvError
 from splagger.spaces import Discrete
 
 
@@ -110,6 +111,6 @@ def test_errors_that_are_not_about_the_input_keep_their_traceback(monkeypatch):
     def broken(*args, **kwargs):
         raise ValueError("not the user's")
 
-    monkeypatch.setattr("splagger.experiments.grid.Run.create", broken)
+    monkeypatch.setattr("splagger.runs.run.Run.create", broken)
     with pytest.raises(ValueError, match="not the user's"):
         main(["train", "t-ls-small", "splagger"])

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from splagger.envs import render, views
+from splagger.envs import pictures as render
+from splagger.envs import views
 
 KINDS = np.array([0, 1] * 8)
 

@@ -5,10 +5,10 @@ import pytest
 
 from splagger.envs import MetaEnv, TMaze
 from splagger.methods import ROWS
-from tests.ppo.probe_envs import TUNABLES, Chance, quick_update, random_state, tiny
+from tests.ppo.probe_envs import TUNABLES, StepNoise, quick_update, random_state, tiny
 
 MAZE = MetaEnv(TMaze(length=4), 2)  # a task takes 8 steps, a rollout 20: every second cuts one
-CHANCE = MetaEnv(Chance(), 2)  # tasks end at any time, and each environment at its own
+CHANCE = MetaEnv(StepNoise(), 2)  # tasks end at any time, and each environment at its own
 
 
 def two_updates(name, env):

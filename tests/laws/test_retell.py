@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from splagger.envs import MetaEnv, MineMaze, Planning, TMaze
-from splagger.sequence import Transition
+from splagger.memory import Transition
 from tests.close import assert_close
-from tests.ppo.probe_envs import Chance, random_state, tiny
+from tests.ppo.probe_envs import StepNoise, random_state, tiny
 
 ENV = MetaEnv(TMaze(length=4), 2)
 LENGTH = ENV.task_length
@@ -71,7 +71,9 @@ def test_their_gradients_are_equal():
 
 def test_only_punctual_environments_have_a_task_length():
     assert MetaEnv(TMaze(), 4).task_length == 400 and MetaEnv(Planning(), 1).task_length == 100
-    assert MetaEnv(Chance(), 2).task_length is None and MetaEnv(MineMaze(), 2).task_length is None
+    assert (
+        MetaEnv(StepNoise(), 2).task_length is None and MetaEnv(MineMaze(), 2).task_length is None
+    )
 
 
 @pytest.mark.parametrize("name", ["splagger", "pearl", "transformer"])

@@ -12,10 +12,11 @@ import splagger.nn.gru as gru_module
 import splagger.nn.lstm as lstm_module
 from splagger.agent import Network
 from splagger.envs import MetaEnv, TMaze
-from splagger.nn import GRU, Linear, precision
-from splagger.nn.precision import FULL, HALF
+from splagger.memory import EmbeddingSizes
+from splagger.nn import GRU, Linear
+from splagger.nn.gpu import number_types as precision
+from splagger.nn.gpu.number_types import FULL, HALF
 from splagger.ppo.train import update
-from splagger.sequence import EmbeddingSizes
 from tests.ppo.probe_envs import TUNABLES, random_state, tiny
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from splagger.nn import GRU, LSTM, Transformer, gru_kernel, recurrence
+from splagger.memory import Pointwise
+from splagger.memory.encoders import unroll_many
+from splagger.nn import GRU, LSTM, Transformer
 from splagger.nn import gru as gru_module
 from splagger.nn import lstm as lstm_module
-from splagger.nn.precision import FULL, HALF
-from splagger.sequence import Pointwise
-from splagger.sequence.encoders import unroll_many
+from splagger.nn.gpu import gru_kernel, recurrence
+from splagger.nn.gpu.number_types import FULL, HALF
 from tests.close import assert_close
 from tests.parity import numpy_models as naive
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from splagger.nn import Moments
-from splagger.nn.precision import HALF
+from splagger.nn.gpu.number_types import HALF
 from splagger.policy import (
     ActorCritic,
     Belief,

@@ -11,11 +11,11 @@ import numpy as np
 from splagger.agent import Network
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
+from splagger.memory import EmbeddingSizes
 from splagger.methods import METHODS, Method
-from splagger.ppo.normalize import ReturnScale
+from splagger.ppo.normalizers import ReturnScale
+from splagger.ppo.settings import Config, PPOConfig, Tunables
 from splagger.ppo.train import TrainState, init, update
-from splagger.ppo.types import Config, PPOConfig, Tunables
-from splagger.sequence import EmbeddingSizes
 from splagger.spaces import ActionSpace, Continuous, Discrete
 
 quick_update = jax.jit(update, static_argnums=0)  # one for all tests: equal programs compile once
@@ -103,7 +103,7 @@ class Target(Probe):
         return jnp.where(state == 0, task, 0.0)[None]
 
 
-class Chance(Probe):
+class StepNoise(Probe):
     """Noise is seen, and episodes end by chance, or at the horizon by a time limit."""
 
     horizon: int = eqx.field(static=True, default=4)

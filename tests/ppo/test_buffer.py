@@ -8,8 +8,8 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from splagger.memory import Transition
 from splagger.ppo.buffer import Buffer, insert, sample
-from splagger.sequence import Transition
 
 STEPS, ENVS, HORIZON = 10, 3, 8
 ROWS = 2 * (ENVS + STEPS * ENVS)  # as small as training allows

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from splagger.envs import MetaEnv, TMaze
+from splagger.memory import Transition
 from splagger.ppo import losses
-from splagger.ppo.objectives import belief_kl, trajectory_loss
-from splagger.sequence import Transition
+from splagger.ppo.reconstruction import belief_kl, trajectory_loss
 from tests.close import assert_close
 from tests.parity.numpy_models import belief_kl_naive, gae_naive, ppo_loss_naive
 from tests.ppo.probe_envs import random_state, tiny

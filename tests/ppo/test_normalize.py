@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from splagger.ppo.normalize import ReturnScale, recurrence, scale_rewards
+from splagger.ppo.normalizers import ReturnScale, recurrence, scale_rewards
 from tests.close import assert_close
 from tests.parity.numpy_models import scaled_rewards_naive
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from splagger.envs import MetaEnv
-from splagger.ppo.evaluate import episode_returns
+from splagger.memory import Transition
+from splagger.ppo.evaluation import episode_returns
 from splagger.ppo.rollout import collect
-from splagger.sequence import Transition
 from splagger.spaces import Discrete
 from tests.close import assert_close
-from tests.ppo.probe_envs import Chance, random_state, tiny
+from tests.ppo.probe_envs import StepNoise, random_state, tiny
 
 STEPS = 30
-ENV = MetaEnv(Chance(), 2)  # episodes of 1 to 4 steps, two to a task; continuous actions
+ENV = MetaEnv(StepNoise(), 2)  # episodes of 1 to 4 steps, two to a task; continuous actions
 both = pytest.mark.parametrize("name", ["splagger", "pearl"])
 
 
@@ -131,7 +131,7 @@ def by_loop(env, state, tasks, key):
 @both
 def test_evaluation_plays_each_task_once(name):
     """Tasks end before the horizon: what follows belongs to the next, and does not count."""
-    env = MetaEnv(Chance(space=Discrete(3)), 3)
+    env = MetaEnv(StepNoise(space=Discrete(3)), 3)
     state = random_state(tiny(name, env))
     evaluate = jax.jit(lambda key: episode_returns(env, state.agent, state.normalizers, 4, key))
     assert_close(evaluate(jr.key(5)), by_loop(env, state, 4, jr.key(5)), rtol=1e-4, atol=1e-5)

@@ -16,14 +16,10 @@ from splagger.envs import MetaEnv, TMaze
 from splagger.ppo import train
 from splagger.ppo.rollout import collect
 from tests.close import assert_close
-from tests.parity.numpy_models import (
-    gae_naive,
-    running_moments_update,
-    scaled_rewards_naive,
-)
-from tests.ppo.probe_envs import TUNABLES, Chance, quick_update, random_state, tiny
+from tests.parity.numpy_models import gae_naive, running_moments_update, scaled_rewards_naive
+from tests.ppo.probe_envs import TUNABLES, StepNoise, quick_update, random_state, tiny
 
-MAZE, CHANCE = MetaEnv(TMaze(length=4), 2), MetaEnv(Chance(), 2)
+MAZE, CHANCE = MetaEnv(TMaze(length=4), 2), MetaEnv(StepNoise(), 2)
 CONFIG, MASKED = (tiny("splagger", CHANCE, mask_truncated=mask) for mask in (False, True))
 ONE_STEP = {"steps": 20, "epochs": 1, "minibatches": 1}
 quick_judge = jax.jit(train.judge, static_argnums=0)

@@ -3,8 +3,8 @@
 import pytest
 
 import splagger
-from splagger.envs import from_gymnasium
-from tests.envs import gym_probes
+from splagger.bridges import from_gymnasium
+from tests.bridges import gym_probes
 
 SMALL = {
     "network.width_factor": 0.125,

@@ -8,10 +8,10 @@ import pytest
 
 from splagger.agent import Network
 from splagger.envs import MetaEnv, TMaze
+from splagger.memory import EmbeddingSizes
 from splagger.methods import Method
+from splagger.ppo.settings import Tunables
 from splagger.ppo.train import train
-from splagger.ppo.types import Tunables
-from splagger.sequence import EmbeddingSizes
 from tests.ppo import probe_envs
 from tests.ppo.probe_envs import tiny
 

@@ -8,10 +8,11 @@ import platform
 
 import numpy as np
 
-from splagger.envs import render
+from splagger.envs import pictures as render
 from splagger.envs.mujoco.exact import to_float64
 from splagger.envs.mujoco.physics import RobotState
 from splagger.envs.mujoco.simulations import Robot, library, load
+from splagger.errors import SettingError
 
 WIDTH, HEIGHT = 576, 384
 LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}  # MuJoCo's name → the library it needs, best first
@@ -65,7 +66,7 @@ def _camera(robot: Robot) -> Camera:
     try:
         return Camera(robot)
     except Exception as error:  # every OpenGL has its own
-        raise ValueError(
+        raise SettingError(
             f"MuJoCo cannot draw here ({error}). Install EGL (Debian: libegl1) or OSMesa (libosmesa6); "
             "MUJOCO_GL=egl or osmesa chooses one of them"
         ) from error

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from splagger.errors import SettingError
+
 THREADS = "SPLAGGER_THREADS"
 
 
@@ -110,7 +112,7 @@ def library() -> Any:
         import mujoco
         import mujoco.batch
     except ImportError as error:
-        raise ValueError(
+        raise SettingError(
             f"robots are simulated by MuJoCo 4, which cannot be imported ({error}): "
             "pip install 'mujoco>=4'"
         ) from error
@@ -125,5 +127,5 @@ def threads() -> int:
     if not text:
         return os.cpu_count() or 1
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{THREADS} must be a whole number above 0, got {text!r}")
+        raise SettingError(f"{THREADS} must be a whole number above 0, got {text!r}")
     return int(text)

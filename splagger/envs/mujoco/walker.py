@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Key
 from splagger.envs.mujoco.physics import RobotState, advance, pose, start
 from splagger.envs.mujoco.simulations import Robot, load
 from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
+from splagger.errors import SettingError
 from splagger.spaces import Continuous
 
 SCALED = {"body_mass": 8, "body_inertia": 24, "geom_friction": 24, "dof_damping": 9}
@@ -48,11 +49,11 @@ class Walker(eqx.Module):
         whole_and_positive(self, horizon=self.horizon)
         for name in ("base", "damping_base"):
             if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(
+                raise SettingError(
                     f"Walker: {name} must be a positive number, got {getattr(self, name)}"
                 )
         if not 0 <= self.spread <= 10:  # beyond, bodies differ by a factor of thousands
-            raise ValueError(f"Walker: spread must be between 0 and 10, got {self.spread}")
+            raise SettingError(f"Walker: spread must be between 0 and 10, got {self.spread}")
 
     @property
     def spec(self) -> EnvSpec:

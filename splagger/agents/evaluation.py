@@ -1,0 +1,71 @@
+"""Measuring a trained agent on new tasks, and watching it."""
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.random as jr
+import numpy as np
+
+from splagger.agents.player import Player
+from splagger.bridges import unwrapped_errors
+from splagger.errors import SettingError
+from splagger.ppo.evaluation import episode_returns
+from splagger.ppo.train import FRESH_STREAM
+from splagger.runs.storage import writing
+from splagger.training.compiler import set_up_compiler
+
+
+class Score(NamedTuple):
+    """A mean over tasks and half the width of its 95% interval."""
+
+    mean: float
+    margin: float
+    tasks: int
+
+
+def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Score], Score]:
+    """Returns (score of each episode, score of the meta-episode) on new tasks, with the most likely actions."""
+    if tasks < 2:
+        raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
+    set_up_compiler()
+    batch = min(tasks, player.env.max_parallel)
+    one = jax.jit(
+        lambda key: episode_returns(player.env, player.agent, player.normalizers, batch, key)
+    )
+    keys = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM), -(-tasks // batch))
+    with unwrapped_errors():
+        returns = np.concatenate([np.asarray(one(key)) for key in keys])[:tasks]
+    return [_score(column) for column in returns.T], _score(returns.sum(axis=1))
+
+
+def _score(values: np.ndarray) -> Score:
+    margin = 1.96 * values.std(ddof=1) / math.sqrt(len(values))
+    return Score(float(values.mean()), float(margin), len(values))
+
+
+@unwrapped_errors()
+def watch(player: Player, path: str | Path, seed: int = 0, fps: int = 15) -> float:
+    """Writes a GIF of one meta-episode; returns the return of the agent."""
+    from PIL import Image
+
+    env, total = player.env.to_render(), 0.0
+    step = jax.jit(env.step)
+    key, reset_key = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM))
+    state = jax.jit(env.reset)(reset_key)
+    player.reset()
+    frames, done = [env.render(state)], False
+    while not done:
+        key, step_key = jr.split(key)
+        action = player.act(state.obs)
+        state, out = step(step_key, state, jax.numpy.asarray(action))
+        done = bool(out.task_done)
+        player.observe(action, float(out.reward), out.next_obs if done else state.obs, done)
+        total += float(out.reward)
+        if not done:
+            frames.append(env.render(jax.device_get(state)))
+    images = [Image.fromarray(frame).quantize(64) for frame in frames]
+    with writing(path):
+        images[0].save(path, save_all=True, append_images=images[1:], duration=1000 // fps, loop=0)
+    return total

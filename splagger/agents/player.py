@@ -1,0 +1,94 @@
+"""A trained agent for any loop: NumPy in, NumPy out, and it keeps its own memory."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from splagger.agent import Actor, Agent, Normalizers
+from splagger.envs import AbstractMetaEnv
+from splagger.errors import SettingError
+from splagger.memory import Transition
+from splagger.runs.run import Point, Run
+
+
+class Player:
+    """One agent that plays one task after another.
+
+    Call `act` with an observation, `observe` with the outcome, and `reset` when a new task begins. Observations
+    are those of the meta-episode: with several episodes per task, the last number is the done flag.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        normalizers: Normalizers,
+        env: AbstractMetaEnv,
+        point: Point,
+        seed: int = 0,
+        run: Run | None = None,
+        path: Path | None = None,
+    ):
+        self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
+        self.run, self.path = run, path  # the run it was trained in, and its folder or file
+        self._key = jr.key(seed)
+        self._actor = jax.jit(Agent.actor)(agent)
+        self._act, self._observe = jax.jit(_act, static_argnums=5), jax.jit(Actor.observe)
+        self.reset()
+
+    def reset(self) -> None:
+        """Empties the memory: a new task begins."""
+        self.memory, self._obs = self._actor.empty, None
+
+    def act(self, obs: Any, explore: bool = False) -> Any:
+        """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""
+        self._obs = obs = self._checked("obs", obs)
+        self._key, key = jr.split(self._key)
+        chosen = self._act(
+            self.agent, self._actor, self.memory, obs, key, explore, self.normalizers
+        )
+        action = np.asarray(chosen)
+        return int(action) if action.ndim == 0 else action
+
+    def observe(self, action: Any, reward: Any, next_obs: Any, task_done: bool = False) -> None:
+        """Remembers the outcome of the last `act`. `task_done` ends the task and empties the memory.
+
+        The end of an episode is not the end of a task: with several episodes per task, the done flag in `next_obs`
+        shows it, and the agent keeps its memory.
+        """
+        if self._obs is None:
+            raise SettingError("observe() takes the outcome of an action: call act() before each")
+        example = self.env.space.zero()
+        step = Transition(
+            jnp.asarray(self._obs),
+            jnp.asarray(action, example.dtype).reshape(example.shape),
+            jnp.float32(reward),
+            jnp.asarray(self._checked("next_obs", next_obs)),
+        )
+        self.memory = self._observe(self._actor, self.memory, step, bool(task_done))
+        self._obs = None
+
+    def _checked(self, name: str, obs: Any) -> np.ndarray:
+        try:
+            obs = np.asarray(obs, np.float32)
+        except (TypeError, ValueError):
+            raise SettingError(
+                f"{name} must be {self.env.obs_size} numbers, got {type(obs).__name__}; for Gymnasium "
+                "environments, agent.env.flatten(…) returns them"
+            ) from None
+        if not np.isfinite(obs).all():
+            raise SettingError(f"{name} must be finite, got {obs}")
+        if obs.shape != (self.env.obs_size,):
+            flag = " (the last number is the done flag)" if self.env.episodes > 1 else ""
+            raise SettingError(
+                f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
+            )
+        return obs
+
+
+def _act(agent: Agent, actor: Actor, memory, obs, key, explore: bool, normalizers: Normalizers):
+    noise = agent.sample_noise(*jr.split(key))
+    return actor.act(memory, obs, noise, normalizers, explore).action

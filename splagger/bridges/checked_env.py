@@ -1,0 +1,138 @@
+"""One Gymnasium environment under way, checked at every step. NumPy only: this runs inside callbacks."""
+
+import hashlib
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from splagger.bridges.gym_env import GymEnv, layout
+from splagger.errors import EnvError
+
+
+class Outcome(NamedTuple):
+    """What one step brought, as in `MetaStep`, and what is seen next if the task goes on."""
+
+    next_obs: np.ndarray
+    reward: float
+    terminated: bool
+    truncated: bool
+    task_done: bool
+    obs: np.ndarray
+
+    @property
+    def episode_done(self) -> bool:
+        return self.terminated or self.truncated
+
+
+class CheckedEnv:
+    """An environment, where it is in its task, and a fingerprint of all that happened since the task began.
+
+    Two environments with equal fingerprints have seen the same: one can stand for the other.
+    """
+
+    def __init__(self, source: GymEnv, episodes: int):
+        self.source, self.episodes, self.layout = source, episodes, layout(source)
+        self.env = source.make()
+        self.seed, self.episode, self.steps, self.fingerprint, self.used = 0, 0, 0, b"", 0
+
+    def begin(self, seed: int) -> np.ndarray:
+        """What is seen first of the task that `seed` stands for."""
+        self.seed, self.episode = seed, 0
+        obs = self._reset()
+        self.fingerprint = _fingerprint(b"", seed.to_bytes(8, "little"), obs.tobytes())
+        return self._flag(obs, False)
+
+    def step(self, action: np.ndarray) -> Outcome:
+        """One step, and the start of the task's next episode where one has ended."""
+        self.steps += 1
+        returned = self._guarded("step()", self.env.step, self.layout.action(action))
+        if not isinstance(returned, tuple) or len(returned) != 5:
+            raise self._error(
+                "step() must return (observation, reward, terminated, truncated, info)"
+            )
+        obs = self._observation(returned[0])
+        reward = self._number("reward", returned[1])
+        terminated = bool(self._number("terminated", returned[2]))
+        cut = bool(self._number("truncated", returned[3]))
+        cut = cut or self.steps >= self.layout.spec.horizon
+        # Whatever the clock says, a task that ended was not cut off.
+        truncated = cut and not terminated
+        done = terminated or truncated
+        task_done = done and self.episode == self.episodes - 1
+        seen = obs
+        if done and not task_done:
+            self.episode += 1
+            seen = self._reset()
+        self.fingerprint = _fingerprint(
+            self.fingerprint, action.tobytes(), obs.tobytes() + seen.tobytes()
+        )
+        seen, obs = self._flag(seen, done), self._flag(obs, done)
+        return Outcome(obs, reward, terminated, truncated, task_done, seen)
+
+    def close(self) -> None:
+        self._guarded("close()", self.env.close)
+
+    def render(self) -> np.ndarray:
+        """A picture of where it is."""
+        picture = self._guarded("render()", self.env.render)
+        if np.ndim(picture) != 3 or np.shape(picture)[2] != 3:
+            raise self._error(
+                "render() gave no RGB picture; make_env must take render_mode and pass it on"
+            )
+        return np.asarray(picture, np.uint8)
+
+    def _reset(self) -> np.ndarray:
+        self.steps = 0
+        begin = self.source.begin
+        returned = self._guarded("reset()", begin, self.env, self.seed, self.episode)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise self._error("reset() must return (observation, info)")
+        return self._observation(returned[0])
+
+    def _observation(self, raw: Any) -> np.ndarray:
+        """The observation as one vector of finite numbers."""
+        shape = self.layout.shape
+        if shape is not None and np.shape(raw) != shape:
+            raise self._error(f"observation has shape {np.shape(raw)}, its space says {shape}")
+        try:
+            obs = np.asarray(self.layout.flatten(raw), np.float32)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise self._error(f"observation does not fit its space ({reason})") from error
+        size = self.layout.spec.obs_size
+        if obs.shape != (size,):
+            raise self._error(f"observation has {obs.size} numbers, its space says {size}")
+        if not np.isfinite(obs).all():
+            where = int(np.flatnonzero(~np.isfinite(obs))[0])
+            raise self._error(f"observation is {obs[where]} at place {where} (flattened)")
+        return obs
+
+    def _number(self, field: str, value: Any) -> float:
+        try:
+            number = float(np.asarray(value).item())
+        except (TypeError, ValueError):
+            raise self._error(f"{field} is {value!r}, not a number") from None
+        if not np.isfinite(number):
+            raise self._error(f"{field} is {number}")
+        return number
+
+    def _guarded(self, what: str, function: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return function(*args)
+        except Exception as error:
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            reason = f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})"
+            raise self._error(f"{what} raised {reason}") from error
+
+    def _error(self, problem: str) -> EnvError:
+        place = f"step {self.steps} of episode {self.episode + 1}, task seed {self.seed}"
+        return EnvError(f"{self.source.name}: {problem} at {place}")
+
+    def _flag(self, obs: np.ndarray, done: bool) -> np.ndarray:
+        return obs if self.episodes == 1 else np.append(obs, np.float32(done))
+
+
+def _fingerprint(before: bytes, *happened: bytes) -> bytes:
+    return hashlib.blake2b(before + b"".join(happened), digest_size=8).digest()

@@ -1,0 +1,105 @@
+"""Environments of gymnax's kind, `reset_env(key, params)` and `step_env(key, state, action, params)`, in our
+protocol: the parameters are the task."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Key
+
+from splagger.envs.protocol import EnvSpec, Step
+from splagger.errors import SettingError
+from splagger.spaces import ActionSpace, Continuous, Discrete
+
+
+class GymnaxEnv(eqx.Module):
+    """A gymnax environment whose parameters are drawn for each task.
+
+    `step_env` is called, not `step`: gymnax's `step` resets by itself, and the last observation of an
+    episode would be lost.
+    """
+
+    inner: Any = eqx.field(static=True)
+    params: Any = eqx.field(static=True)
+    task: Callable[..., Any] | None = eqx.field(static=True, default=None)
+
+    @property
+    def spec(self) -> EnvSpec:
+        seen = jax.eval_shape(lambda: self.reset(jax.random.key(0), self.params)[1])
+        return EnvSpec(f"gymnax:{self.inner.name}", seen.size, self._space(), self._limit())
+
+    def sample_task(self, key: Key[Array, ""]) -> Any:
+        """The parameters of one task; always the same unless `task` draws them."""
+        params = self.task(key, self.params) if self.task else self.params
+        return jax.tree.map(_strong, params)
+
+    def reset(self, key: Key[Array, ""], task: Any):
+        obs, state = self.inner.reset_env(key, task)
+        return jax.tree.map(_strong, state), self._flat(obs)
+
+    def step(self, key: Key[Array, ""], task: Any, state: Any, action: Array):
+        obs, state, reward, done, _ = self.inner.step_env(key, state, self._scale(action), task)
+        limit, done = self._cut(state, task), jnp.asarray(done, bool)
+        reward = jnp.asarray(reward, jnp.float32).reshape(())
+        # Older releases count the time limit as an end, newer ones leave it to the caller.
+        ended = done if hasattr(self.inner, "is_truncated") else done & ~limit
+        step = Step(self._flat(obs), reward, ended, limit & ~ended)
+        return jax.tree.map(_strong, state), step
+
+    def describe(self) -> dict[str, Any]:
+        """All that determines what happens in it, as plain data."""
+        task = f"{self.task.__module__}:{self.task.__qualname__}" if self.task else None
+        params = repr(self.params)
+        return {"kind": "GymnaxEnv", "name": self.inner.name, "params": params, "task": task}
+
+    def _cut(self, state: Any, task: Any):
+        if hasattr(self.inner, "is_truncated"):
+            return jnp.asarray(self.inner.is_truncated(state, task), bool)
+        return jnp.asarray(state.time >= task.max_steps_in_episode, bool)
+
+    def _limit(self) -> int:
+        limit = getattr(self.params, "max_steps_in_episode", None)
+        if limit is None:
+            raise SettingError(f"{self.inner.name}: params must have max_steps_in_episode")
+        return int(limit)
+
+    def _flat(self, obs: Any):
+        space = self.inner.observation_space(self.params)
+        if hasattr(space, "n"):
+            return jax.nn.one_hot(obs, space.n)
+        leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(obs)]
+        return jnp.concatenate(leaves)
+
+    def _space(self) -> ActionSpace:
+        space = self.inner.action_space(self.params)
+        if hasattr(space, "n"):
+            return Discrete(int(space.n))
+        if not hasattr(space, "low"):
+            raise SettingError(f"{self.inner.name}: actions of {space} are not supported")
+        return Continuous(max(1, jnp.zeros(space.shape).size))
+
+    def _scale(self, action: Array):
+        """-1 … 1 → low … high, where the actions are numbers and have bounds."""
+        space = self.inner.action_space(self.params)
+        if hasattr(space, "n"):
+            return action
+        low, high = (jnp.broadcast_to(x, space.shape) for x in (space.low, space.high))
+        action = action.reshape(space.shape)
+        scaled = low + (jnp.clip(action, -1, 1) + 1) / 2 * (high - low)
+        return jnp.where(jnp.isfinite(low) & jnp.isfinite(high), scaled, action)
+
+
+def from_gymnax(env: Any, params: Any = None, task: Callable[..., Any] | None = None) -> GymnaxEnv:
+    """A gymnax environment in our protocol; `task(key, params)` draws the parameters of a task.
+
+    Put it into `MetaEnv(…, episodes=K)` to train on it.
+    """
+    return GymnaxEnv(env, env.default_params if params is None else params, task)
+
+
+def _strong(leaf: Any) -> Array:
+    """An array whose type is its own: Python numbers take on that of their neighbors."""
+    leaf = jnp.asarray(leaf)
+    return jax.lax.convert_element_type(leaf, leaf.dtype)

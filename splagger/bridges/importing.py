@@ -1,0 +1,53 @@
+"""Python objects by import path, "package.module:name", and the import path of an object."""
+
+import functools as ft
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from splagger.errors import SettingError
+
+
+def import_object(path: str, what: str) -> Any:
+    """Imports "package.module:name". If that fails, raises a SettingError that begins with `what`."""
+    try:
+        return _imported(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingError(f"{what} cannot be found ({error})") from None
+
+
+@ft.cache
+def _imported(path: str) -> Any:
+    add_working_directory()
+    module, _, name = path.partition(":")
+    return ft.reduce(getattr, name.split("."), importlib.import_module(module))
+
+
+def add_working_directory() -> None:
+    """Makes modules of the working directory importable, as `python -m` does but an installed command does not."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
+def import_path_of(function: Callable[..., Any]) -> str | Callable[..., Any]:
+    """Returns the function's import path if it can be imported again from there, else the function itself."""
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    try:
+        found = ft.reduce(getattr, name.split("."), sys.modules[module])
+    except (KeyError, AttributeError):
+        return function
+    return f"{module}:{name}" if found is function and module != "__main__" else function
+
+
+def label_of(what: str, function: Callable[..., Any]) -> str:
+    """Returns "script:name" for a function of the running script; other local functions have no stable name."""
+    name, main = getattr(function, "__qualname__", "<"), sys.modules["__main__"]
+    if "<" in name or getattr(function, "__module__", "") != "__main__":
+        raise SettingError(
+            f"{what}: {function!r} has no name that distinguishes its runs from others; use a function of a "
+            "module, or of your script"
+        )
+    return f"{Path(getattr(main, '__file__', 'main')).stem}:{name}"

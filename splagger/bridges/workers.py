@@ -1,0 +1,75 @@
+"""A pool whose environments live in other processes. Histories are all that is sent, so it does not matter
+to the result which process has which environment, nor how many there are."""
+
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from splagger.bridges.gym_env import GymEnv
+from splagger.bridges.pool import Begun, History, Pool, Stepped
+from splagger.errors import SettingError
+
+
+class WorkerPool:
+    """Worker processes with a pool each; each takes its share of every batch, and always the same share."""
+
+    def __init__(self, source: GymEnv, episodes: int, callers: int = 1):
+        try:
+            pickle.dumps(source)
+        except Exception as error:
+            raise SettingError(
+                f"{source.name}: workers need an environment that other processes can import; put "
+                f"make_env and task into a module, or use workers=0 ({error})"
+            ) from None
+        # A process forked from one that runs JAX can hang; a spawned one starts from nothing.
+        self.processes = [
+            ProcessPoolExecutor(1, get_context("spawn"), _start, (source, episodes, callers))
+            for _ in range(source.workers)
+        ]
+
+    def reset(self, seeds: np.ndarray) -> Begun:
+        return Begun(*self._all("reset", (seeds,)))
+
+    def step(self, histories: History, actions: np.ndarray, seeds: np.ndarray) -> Stepped:
+        return Stepped(*self._all("step", (*histories, actions, seeds)))
+
+    def render(self, history: History) -> np.ndarray:
+        return self.processes[0].submit(_render, history).result()
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.shutdown()
+
+    def _all(self, what: str, columns: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+        shares = zip(
+            *(np.array_split(column, len(self.processes)) for column in columns), strict=True
+        )
+        waiting = [
+            process.submit(_serve, what, share)
+            for process, share in zip(self.processes, shares, strict=True)
+            if len(share[0])
+        ]
+        answers = [future.result() for future in waiting]
+        return [np.concatenate(parts) for parts in zip(*answers, strict=True)]
+
+
+_pool: Any = None  # of this worker process
+
+
+def _start(source: GymEnv, episodes: int, callers: int) -> None:
+    global _pool
+    _pool = Pool(source, episodes, callers)
+
+
+def _serve(what: str, columns: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    if what == "reset":
+        return tuple(_pool.reset(*columns))
+    fields = len(History._fields)
+    return tuple(_pool.step(History(*columns[:fields]), *columns[fields:]))
+
+
+def _render(history: History) -> np.ndarray:
+    return _pool.render(history)

@@ -1,0 +1,34 @@
+"""Printing tables, and command line strings as values."""
+
+from splagger.errors import SettingError
+from splagger.tables import Table
+
+
+def number(option: str, text: str) -> float:
+    """Converts a number given on the command line."""
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"{option} takes numbers or 'paper', got {text!r}") from None
+
+
+def assignments(texts: tuple[str, ...]) -> dict[str, str]:
+    """Converts the values of --set to a dictionary."""
+    pairs = [_assignment(text) for text in texts]
+    names = [name for name, _ in pairs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SettingError(f"--set gives {', '.join(twice)} twice")
+    return dict(pairs)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise SettingError(f"--set takes NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def show(table: Table) -> None:
+    """Prints a table after an empty line."""
+    print(f"\n{table.text()}")

@@ -1,0 +1,136 @@
+"""Commands about trained agents: evaluate, export, watch, analyse."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from splagger.analysis.options import Options
+from splagger.cli.formatting import show
+from splagger.errors import SettingError
+from splagger.tables import Table
+
+Positional = tyro.conf.Positional
+RunPath = Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Evaluate a trained agent on new tasks: return per episode with its 95% interval."""
+
+    run: RunPath
+    """A run folder, or a file of `splagger export`."""
+    tasks: int = 1000
+    """Number of tasks, one meta-episode each."""
+    rate: float | None = None
+    """Learning rate of the agent; the best if not given."""
+    seed: int | None = None
+    """Seed of the agent; the best if not given."""
+    every_seed: bool = False
+    """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
+
+    def __call__(self) -> None:
+        from splagger.agents import evaluate, load
+
+        if self.every_seed:
+            self._every_seed()
+            return
+        player = load(self.run, self.rate, self.seed)
+        episodes, total = evaluate(player, self.tasks)
+        rows = [
+            (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
+        ]
+        rows.append(("meta-episode", f"{total.mean:.3f} ± {total.margin:.3f}"))
+        title = f"{self.tasks} tasks, rate {player.point.rate:g}, seed {player.point.seed}"
+        show(Table(title, ("", "return, 95% interval"), rows))
+
+    def _every_seed(self) -> None:
+        import numpy as np
+
+        from splagger.agents import evaluate, load_seeds
+        from splagger.report.tables import interval
+        from splagger.stats.estimates import estimate
+
+        if self.rate is not None or self.seed is not None:
+            raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")
+        players = load_seeds(self.run)
+        scores = [evaluate(player, self.tasks)[1] for player in players]
+        rows = [
+            (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
+            for player, s in zip(players, scores, strict=True)
+        ]
+        mean = estimate(lambda x: x.mean(axis=-1), np.array([s.mean for s in scores]))
+        rows.append(("mean of seeds", interval(mean, ".3f")))
+        title = f"{self.tasks} tasks, rate {players[0].point.rate:g}, {len(players)} seeds"
+        show(Table(title, ("", "return per meta-episode, 95% interval"), rows))
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write one trained agent to one file, which `evaluate`, `watch`, `analyse` and splagger.load read anywhere."""
+
+    run: RunPath
+    """A run folder."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("agent.npz")
+    """The file to write."""
+    rate: float | None = None
+    """Learning rate of the agent; the best if not given."""
+    seed: int | None = None
+    """Seed of the agent; the best if not given."""
+
+    def __call__(self) -> None:
+        from splagger.agents import load, save_agent
+
+        player = load(self.run, self.rate, self.seed)
+        save_agent(player, self.output)
+        size = self.output.stat().st_size / 1e6
+        print(f"{self.output}: rate {player.point.rate:g}, seed {player.point.seed}, {size:.1f} MB")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Write a GIF of a trained agent in one meta-episode."""
+
+    run: RunPath
+    """A run folder, or a file of `splagger export`."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("watch.gif")
+    """The file to write."""
+    task_seed: int = 0
+    """Seed of the task."""
+    rate: float | None = None
+    """Learning rate of the agent; the best if not given."""
+    seed: int | None = None
+    """Seed of the agent; the best if not given."""
+
+    def __call__(self) -> None:
+        from splagger.agents import load, watch
+
+        earned = watch(load(self.run, self.rate, self.seed), self.output, self.task_seed)
+        print(f"{self.output}: a meta-episode with a return of {earned:.2f}")
+
+
+@dataclass(frozen=True)
+class Analyse:
+    """Analyze memories, untrained or trained: gradients, permutations, beliefs, contents, and adaptation within a task."""
+
+    name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+    """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
+    run: tuple[Path, ...] = ()
+    """Run folders or files of `splagger export` whose agents to analyze; untrained agents if not given."""
+    out: Path = Path("results/analysis")
+    """Folder for the numbers: NAME/initialization or NAME/ENV below it."""
+    force: bool = False
+    """Replace an analysis that was made with other options."""
+    options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
+
+    def __call__(self) -> None:
+        from splagger.analysis import analyze
+        from splagger.plots import draw_adaptation, draw_memory
+
+        pictures = {"memory": draw_memory, "adaptation": draw_adaptation}
+        for folder in analyze(self.name, self.run, self.out, self.options, self.force):
+            print(folder / "values.csv")
+            draw = pictures.get(folder.parent.name, lambda folder: [])
+            for picture in draw(folder):
+                print(picture)

@@ -1,0 +1,210 @@
+"""Commands about recorded runs: plot, compare, figure, report, reproduce."""
+
+import functools as ft
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from splagger.cli.formatting import show
+from splagger.errors import RunError, SettingError
+from splagger.tables import Table
+
+Positional = tyro.conf.Positional
+Runs = Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Draw the learning curves of one environment: a line per method and settings, at its best rate.
+
+    Draws seeds that the rate was not chosen on where there are any, else those it was chosen on.
+    """
+
+    runs: Runs
+    """Run folders, or folders that contain some."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("curves.png")
+    """The file to write: PNG, PDF or SVG."""
+
+    def __call__(self) -> None:
+        from splagger.plots import plot
+
+        plot(*self.runs, path=self.output)
+        print(self.output)
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare methods: interquartile means with 95% intervals, and the probability that one beats another.
+
+    Each method is reported at its best rate, on seeds that the rate was not chosen on where there are any.
+    """
+
+    runs: Runs
+    """Run folders, or folders that contain some."""
+    reference: str | None = None
+    """The method to compare with; splagger, or the best, if not given."""
+    csv: Path | None = None
+    """Also write the numbers to this file."""
+
+    def __call__(self) -> None:
+        from splagger.report.tables import comparison_tables
+        from splagger.runs.storage import writing
+        from splagger.stats import compare
+
+        found = compare(*self.runs, reference=self.reference)
+        if self.csv:
+            with writing(self.csv):
+                found.to_csv(self.csv, index=False)
+        for table in comparison_tables(found):
+            show(table)
+        print(
+            "\n  seeds: fresh or held out means that the rate was not chosen on them, same that it was"
+        )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Draw the paper's figures from run folders, and list the commands that make what is missing."""
+
+    name: FigureName
+    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    runs: Path = Path("results")
+    """Folder of the run folders."""
+    analyses: Path = Path("results/analysis")
+    """Folder of the analyses."""
+    out: Path = Path("figures")
+    """Folder for NAME.png, NAME.pdf and NAME.csv."""
+
+    def __call__(self) -> None:
+        from splagger.paper.figures import select
+        from splagger.paper.reproduce import commands
+        from splagger.plots.export import save
+        from splagger.stats.evidence import Evidence
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        for figure in select(self.name):
+            paths = save(figure, evidence, self.out)
+            print(f"{figure.name}: {' '.join(map(str, paths)) or 'nothing to draw'}")
+            for command in commands(figure.missing(evidence), evidence, self.runs, self.analyses):
+                print(f"  missing, made by: {command}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one self-contained HTML page: figures, claims with verdicts, settings, and how each run was made."""
+
+    runs: Path = Path("results")
+    """Folder of the run folders."""
+    analyses: Path = Path("results/analysis")
+    """Folder of the analyses."""
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write."""
+
+    def __call__(self) -> None:
+        from splagger.paper.claims import evaluate_claims
+        from splagger.paper.figures import ROWS
+        from splagger.paper.reproduce import commands
+        from splagger.report.page import report
+        from splagger.report.tables import verdicts_table
+        from splagger.runs.storage import writing
+        from splagger.stats.evidence import Evidence
+
+        evidence = Evidence.read(self.runs, analyses=self.analyses)
+        if not evidence.runs and not self.analyses.is_dir():
+            raise RunError(f"no run folder in {self.runs}; `splagger figure all` lists what to run")
+        folders = evidence, self.runs, self.analyses
+        missing = {row.name: commands(row.missing(evidence), *folders) for row in ROWS}
+        with writing(self.output):
+            self.output.write_text(report(evidence, missing))
+        show(verdicts_table(evaluate_claims(evidence)))
+        print(f"\n{self.output}: {len(evidence.runs)} runs")
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Train and analyze everything that the paper's figures lack, the shortest first.
+
+    First the paper's rates and seeds of each method, then fresh seeds at its best rate, then analyses. Finished
+    experiments are left alone, interrupted ones continue.
+    """
+
+    name: FigureName
+    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    out: Path = Path("results")
+    """Folder of the run folders."""
+    analyses: Path = Path("results/analysis")
+    """Folder of the analyses."""
+    fresh: int = 10
+    """Number of fresh seeds; 0 for none."""
+    jobs: int = 1
+    """Experiments at a time; on one GPU more than one can pay under NVIDIA's Multi-Process Service."""
+    save_every: float = 120.0
+    """Seconds between checkpoints."""
+    plan: bool = False
+    """Only print what would be trained."""
+
+    def __call__(self) -> None:
+        from splagger.paper.figures import select
+        from splagger.paper.reproduce import fresh_seeds, sweeps
+        from splagger.report.tables import summary_table
+        from splagger.stats.evidence import Evidence
+        from splagger.training.launch import train_all
+
+        if self.fresh < 0:
+            raise SettingError(f"--fresh must be 0 or more, got {self.fresh}")
+        figures, folders, planned = select(self.name), [], 0
+        read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731
+        for stage in (sweeps, ft.partial(fresh_seeds, seeds=self.fresh)):
+            plans = stage(figures, read())  # the second depends on what the first has trained
+            _print_plans(plans)
+            planned += len(plans)
+            if not self.plan:
+                runs = [plan.run for plan in plans]
+                folders += train_all(runs, self.out, self.jobs, self.save_every)
+        if not planned:
+            print(f"{self.name} lacks no run")
+        if self.plan:
+            return
+        self._analyze(figures, read())
+        if folders:
+            show(summary_table(folders))
+        print(f"\nsplagger figure {self.name} --runs {self.out} --analyses {self.analyses}")
+
+    def _analyze(self, figures, evidence) -> None:
+        from splagger.analysis import Options, analyze
+        from splagger.paper.reproduce import analyzed_series
+
+        keys = dict.fromkeys(k for figure in figures for k in figure.missing(evidence).analyses)
+        for key in keys:
+            series = analyzed_series(key)
+            folders = evidence.folders(series) if series else []
+            if series and not folders:
+                print(f"{key.name} of {key.when} is not analyzed: {series.method} is not trained")
+                continue
+            options = Options(every_seed=bool(folders))
+            try:
+                for folder in analyze(key.name, folders[-1:], self.analyses, options):
+                    print(folder / "values.csv")
+            except RunError as error:  # published runs have no agents, which is no reason to stop
+                print(f"{key.name} of {key.when} is not analyzed: {error}")
+
+
+def _print_plans(plans) -> None:
+    if not plans:
+        return
+    rows = [
+        (
+            plan.run.row.name,
+            plan.run.method.name,
+            f"{len(plan.run.points)}",
+            f"{plan.run.frames / 1e6:g}M",
+            plan.purpose,
+        )
+        for plan in plans
+    ]
+    total = sum(plan.frames for plan in plans)
+    title = f"{len(plans)} experiments, {total / 1e6:,.0f} million frames"
+    show(Table(title, ("environment", "method", "runs", "frames each", "for"), rows))

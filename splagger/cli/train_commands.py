@@ -1,0 +1,197 @@
+"""Commands that train: list, train, sweep, bench."""
+
+import json
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from splagger.cli.formatting import assignments, number, show
+from splagger.errors import SettingError
+from splagger.runs.axes import AXES
+from splagger.tables import Table
+
+if TYPE_CHECKING:
+    from splagger.runs.run import Run
+
+Positional = tyro.conf.Positional
+
+# The axes that take their values as they are; rates and seeds have options of their own.
+_SWEPT = [axis for axis in AXES if axis.name not in ("rate", "seed")]
+_Swept: Any = make_dataclass(
+    "_Swept",
+    [
+        (axis.plural, Annotated[tuple[float, ...], tyro.conf.arg(help=axis.help)], ())
+        for axis in _SWEPT
+    ],
+    frozen=True,
+)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which members the sweep has: all combinations train in one program."""
+
+    rates: tuple[str, ...] = ("paper",)
+    """Learning rates, or "paper" for 3e-3 1e-3 3e-4 1e-4 3e-5."""
+    seeds: int = 3
+    """Number of seeds: 0, 1, …"""
+    first_seed: int = 0
+    """The first of them."""
+    frames: float | None = None
+    """Environment steps per run; the environment's own number if not given."""
+    episodes: int | None = None
+    """Episodes per task; the environment's own number if not given."""
+    swept: Annotated[_Swept, tyro.conf.arg(name="")] = field(default_factory=_Swept)  # pyright: ignore[reportInvalidTypeForm]
+    set: tuple[str, ...] = ()
+    """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
+
+    def run(self, env: str, method: str) -> "Run":
+        """Returns the run of a method on an environment."""
+        from splagger.runs.run import Run
+
+        axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
+        if self.rates != ("paper",):
+            axes["rates"] = [number("--rates", text) for text in self.rates]
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        overrides = assignments(self.set)
+        return Run.create(env, method, self.frames, overrides, self.episodes, seeds=seeds, **axes)
+
+
+@dataclass(frozen=True)
+class List:
+    """List all environments and methods."""
+
+    json: bool = False
+    """Print JSON, for programs."""
+
+    def __call__(self) -> None:
+        from splagger.methods import ALIASES, METHODS
+        from splagger.registry import ENVS
+
+        if self.json:
+            envs = {
+                name: {"summary": r.summary, "episodes": r.episodes, "frames": r.frames}
+                for name, r in ENVS.items()
+            }
+            found = {"environments": envs, "methods": sorted(METHODS), "aliases": ALIASES}
+            print(json.dumps(found, indent=2))
+            return
+        rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
+        show(Table("Environments", ("name", "episodes", "frames", ""), rows))
+        print("  and your own: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID")
+        aliases = {name: alias for alias, name in ALIASES.items()}
+        rows = [
+            (
+                name,
+                method.encoder,
+                type(method.aggregator).__name__ if method.skip < 1 else "none",
+                f"{method.skip:g}",
+                aliases.get(name, ""),
+            )
+            for name, method in METHODS.items()
+            if name not in ALIASES
+        ]
+        show(Table("Methods", ("name", "encoder", "aggregator", "skip", "also called"), rows))
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a method on an environment: all rates and seeds in one program.
+
+    A finished run is left alone, an interrupted one continues from its last checkpoint, and more --frames
+    extend it. Ctrl-C saves first.
+    """
+
+    env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
+    """An environment, see `splagger list`; or gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID."""
+    method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")]
+    """A method, see `splagger list`; or MODULE:NAME of your own."""
+    grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
+    out: Path = Path("runs")
+    """Folder for run folders."""
+    force: bool = False
+    """Start over, and delete what was there."""
+    save_every: float = 120.0
+    """Seconds between checkpoints."""
+
+    def __call__(self) -> None:
+        from splagger.report.tables import summary_table
+        from splagger.training.runner import execute
+
+        run = self.grid.run(self.env, self.method)
+        frames = run.config.updates * run.row.ppo.batch
+        if self.grid.frames is not None and frames != run.frames:
+            print(
+                f"{frames:,} frames: whole updates of {run.row.ppo.batch:,}, and whole evaluations"
+            )
+        folder, worked = execute(run, self.out, self.force, self.save_every)
+        if not worked:
+            print(f"already finished (--force starts over, more --frames extend it): {folder.path}")
+        show(summary_table([folder]))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Train several methods on several environments; finished ones are skipped."""
+
+    envs: tuple[str, ...]
+    """Environments, see `splagger list`."""
+    methods: tuple[str, ...]
+    """Methods, see `splagger list`."""
+    grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
+    out: Path = Path("runs")
+    """Folder for run folders."""
+    save_every: float = 120.0
+    """Seconds between checkpoints."""
+    jobs: int = 1
+    """Experiments at a time; on one GPU more than one can pay under NVIDIA's Multi-Process Service."""
+
+    def __call__(self) -> None:
+        from splagger.report.tables import summary_table
+        from splagger.training.launch import train_all
+
+        if not self.envs or not self.methods:
+            raise SettingError("a sweep needs at least one of --envs and one of --methods")
+        runs = {}
+        for env in self.envs:  # all names are looked up before anything starts
+            for method in self.methods:
+                run = self.grid.run(env, method)
+                runs[run.row.name, run.method.name] = run
+        folders = train_all(list(runs.values()), self.out, self.jobs, self.save_every)
+        show(summary_table(folders))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure training speed: frames per second, compile time, peak memory."""
+
+    env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")] = "t-ls"
+    """An environment, see `splagger list`."""
+    method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")] = "splagger"
+    """A method, see `splagger list`."""
+    runs: int = 1
+    """Agents trained side by side in one program."""
+    blocks: int = 3
+    """Blocks of updates to time, after one to warm up."""
+    set: tuple[str, ...] = ()
+    """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE or network.NAME=VALUE."""
+    json: bool = False
+    """Print JSON, for programs."""
+
+    def __call__(self) -> None:
+        from splagger.training.bench import measure
+
+        settings = assignments(self.set)
+        result = measure(self.env, self.method, self.runs, self.blocks, settings)
+        if self.json:
+            print(json.dumps(result, indent=2))
+            return
+        rows = [
+            (name.replace("_", " "), f"{value:,.1f}" if isinstance(value, float) else str(value))
+            for name, value in result.items()
+            if name != "provenance" and value is not None
+        ]
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        show(Table(f"{self.env} · {self.method} · {runs}", ("", ""), rows))

@@ -1,1 +1,0 @@
-"""Statistics and pictures from run folders: numpy, pandas and matplotlib, no jax."""

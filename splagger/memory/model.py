@@ -1,0 +1,145 @@
+"""The memory f(τ): embed, encode, aggregate, project."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Key
+
+from splagger.aggregators import AbstractAggregator, Max
+from splagger.errors import SettingError
+from splagger.memory.embedding import Nothing
+from splagger.memory.encoders import ENCODERS, Projected
+from splagger.memory.split import SplitAggregation
+from splagger.nn import AbstractEncoder, Identity, Linear
+from splagger.nn.scan import over_axes
+from splagger.tables import lookup
+
+
+class Memory(NamedTuple):
+    """The state of a memory. Its size does not grow with time, except a Transformer's with its context."""
+
+    encoder: Any
+    aggregate: Any
+    output: Float[Array, " out"]
+
+
+class SequenceModel(eqx.Module):
+    """A memory for any JAX training loop: feed it inputs, read `output`, empty it with `reset`.
+
+    `unroll` equals repeated `step`, with resets anywhere. A reset empties the memory *before* its
+    step is taken: set it on the first step of a new task.
+
+    >>> memory = SequenceModel.create(jr.key(0), input_size=6)
+    >>> state = memory.start()
+    >>> state, y = memory.step(state, jnp.ones(6), reset=False)
+    >>> y.shape
+    (24,)
+    >>> state, ys = memory.unroll(state, jnp.ones((9, 6)), jnp.zeros(9, bool))
+    >>> ys.shape
+    (9, 24)
+    """
+
+    embedding: Callable
+    encoder: AbstractEncoder
+    aggregation: SplitAggregation
+    projection: Linear | Identity
+
+    @classmethod
+    def create(
+        cls,
+        key: Key[Array, ""],
+        input_size: int,
+        encoder: str = "gru",
+        width: int = 256,
+        aggregator: AbstractAggregator | None = None,
+        skip: float = 0.5,
+        output_size: int = 24,
+        bottleneck: bool = False,
+        context: int = 1000,
+        embedding: Callable | None = None,
+    ) -> "SequenceModel":
+        """Builds a memory; the defaults are SplAgger's.
+
+        - `input_size`: the size of an embedded input.
+        - `encoder`: a name in `ENCODERS`; `width` is its number of neurons.
+        - `aggregator`: the running maximum if not given.
+        - `skip`: the fraction of neurons that bypass the aggregator.
+        - `bottleneck`: project to `output_size` before the aggregator instead of after it.
+        - `context`: the longest sequence that an attention encoder can attend to.
+        - `embedding`: maps each input to `input_size` numbers; the identity if not given.
+        """
+        _check_sizes(input_size, width, skip, output_size)
+        encoder_key, output_key = jr.split(key)
+        core = lookup(ENCODERS, encoder, "encoder")(encoder_key, input_size, width, context)
+        if bottleneck:
+            core = Projected(core, Linear.create(output_key, width, output_size))
+        size = output_size if bottleneck else width
+        aggregation = SplitAggregation(_trainable(aggregator or Max()), size, int(size * skip))
+        projection = (
+            Identity()
+            if bottleneck
+            else Linear.create(output_key, aggregation.output_size, output_size)
+        )
+        embed = embedding or Identity()
+        return cls(embed if core.input_size else Nothing(), core, aggregation, projection)
+
+    @property
+    def output_size(self) -> int:
+        return jax.eval_shape(self.start).output.shape[0]
+
+    def start(self) -> Memory:
+        """Returns an empty memory. Its output is that of one all-zero input, which is then forgotten."""
+        encoder, aggregate = self.encoder.start(), self.aggregation.start()
+        _, e = self.encoder.step(encoder, jnp.zeros(self.encoder.input_size), False)
+        _, mixed = self.aggregation.step(aggregate, e, False)
+        return Memory(encoder, aggregate, self.projection(mixed))
+
+    def step(self, memory: Memory, inputs, reset: Bool[Array, ""] | bool):
+        """Returns (memory, output) after one more input; `reset` empties the memory first."""
+        x = self._embed(inputs)
+        encoder, e = self.encoder.step(memory.encoder, x, reset)
+        aggregate, mixed = self.aggregation.step(memory.aggregate, e, reset)
+        output = self.projection(mixed)
+        return Memory(encoder, aggregate, output), output
+
+    def unroll(self, memory: Memory, inputs, resets: Bool[Array, "T *batch"]):
+        """Returns (last memory, all T outputs) of a sequence; leaves of `inputs` have a leading T.
+
+        With more axes after T, which `memory` must have too, many sequences are unrolled side by side.
+        """
+        return self.unroll_embedded(memory, over_axes(self._embed, resets.ndim)(inputs), resets)
+
+    def unroll_embedded(
+        self, memory: Memory, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]
+    ):
+        """`unroll` of inputs that are embedded already."""
+        encoder, es = self.encoder.unroll_batch(memory.encoder, xs, resets)
+        aggregate, mixed = self.aggregation.unroll(memory.aggregate, es, resets)
+        outputs = over_axes(self.projection, resets.ndim)(mixed)
+        return Memory(encoder, aggregate, outputs[-1]), outputs
+
+    def _embed(self, inputs):
+        x = self.embedding(inputs)
+        if x.shape != (self.encoder.input_size,):
+            expected = self.encoder.input_size
+            raise SettingError(f"this memory takes inputs of shape ({expected},), got {x.shape}")
+        return x
+
+
+def _trainable(aggregator):
+    """Turns float fields of an aggregator into arrays, so that they are trained."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), aggregator)
+
+
+def _check_sizes(input_size, width, skip, output_size):
+    for name, value in (("input_size", input_size), ("width", width), ("output_size", output_size)):
+        if value < 1:
+            raise SettingError(f"{name} must be at least 1, got {value}")
+    if not 0 <= skip <= 1:
+        raise SettingError(
+            f"skip is the fraction of neurons that bypass the aggregator, 0 to 1, got {skip}"
+        )

@@ -1,0 +1,258 @@
+"""Kinds of claims about learning curves: which method earns more, which learns, which is faster.
+
+Differences are fractions of the environment's scale, from guessing (0) to the best known policy (1); without a
+known scale, from untrained agents to the best of those compared. All kinds look at the seeds that the
+rate was not chosen on, where there are enough.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from splagger.paper.verdicts import (
+    FAILS,
+    HOLDS,
+    SEEDS,
+    UNKNOWN,
+    Finding,
+    Region,
+    Verdict,
+    conclude,
+    decide,
+)
+from splagger.paper_numbers import SCALES, Scale
+from splagger.plots.styles import style_of
+from splagger.stats.estimates import (
+    at_the_end,
+    difference,
+    estimate,
+    improvement,
+    over_training,
+    smooth,
+)
+from splagger.stats.evidence import COVERED, Evidence, Series
+from splagger.stats.selection import Chosen
+
+MEASURES = {over_training: "mean return over training", at_the_end: "return at the end of training"}
+
+
+def name_of(series: Series) -> str:
+    """Returns the label of the method, followed by the settings it was given."""
+    words = [
+        f"{name.replace('_', ' ').replace('kl', 'KL')} {value:g}" for name, value in series.given
+    ]
+    return ", ".join([style_of(series.method).label, *words])
+
+
+def _enough(evidence: Evidence, series: Series) -> Chosen | None:
+    """Unbiased if that leaves enough seeds, else the paper's choice if that has enough."""
+    for chosen in (evidence.unbiased(series), evidence.as_in_paper(series)):
+        if chosen is not None and len(chosen.curves) >= SEEDS:
+            return chosen
+    return None
+
+
+def _lacking(evidence: Evidence, *all_series: Series) -> str:
+    """Why there is no verdict, in words; empty if there can be one."""
+    for series in all_series:
+        if evidence.members(series) is None:
+            return f"no run of {name_of(series)} on {series.env}"
+        if evidence.lacks(series):
+            return f"runs of {name_of(series)} on {series.env} are shorter than the paper's"
+        if _enough(evidence, series) is None:
+            return f"fewer than {SEEDS} seeds of {name_of(series)} on {series.env}"
+    ends = [chosen.frames[-1] for s in all_series if (chosen := _enough(evidence, s))]
+    return "the runs differ in length" if min(ends) < COVERED * max(ends) else ""
+
+
+def _cut(chosen: list[Chosen]) -> list[np.ndarray]:
+    """The curves up to the last frame that all have."""
+    last = min(c.frames[-1] for c in chosen)
+    return [c.curves[:, c.frames <= last] for c in chosen]
+
+
+def _scale(env: str, curves: list[np.ndarray]) -> Scale:
+    """Where the best is not above the guess, nothing was learned: there is no scale."""
+    untrained = float(np.mean([c[:, 0].mean() for c in curves]))
+    return SCALES.get(env) or Scale(untrained, float(max(at_the_end(c).mean() for c in curves)))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`first` against each of `others`: a difference of means, as a fraction of the scale."""
+
+    first: Series
+    others: tuple[Series, ...]
+    measure: Callable[[np.ndarray], np.ndarray] = over_training
+    margin: float = 0.02
+
+    unit = "difference, fraction of the scale"
+
+    @property
+    def region(self) -> Region:
+        raise NotImplementedError
+
+    def words(self) -> str:
+        raise NotImplementedError
+
+    def evaluate(self, evidence: Evidence) -> Verdict:
+        return conclude([self._against(evidence, other) for other in self.others])
+
+    def _against(self, evidence: Evidence, other: Series) -> Finding:
+        about, lacking = f"against {name_of(other)}", _lacking(evidence, self.first, other)
+        chosen = [c for s in (self.first, other) if (c := _enough(evidence, s))]
+        if lacking:
+            return Finding(about, UNKNOWN, note=lacking)
+        curves = _cut(chosen)
+        scale = _scale(self.first.env, curves)
+        if scale.best <= scale.guess:
+            return Finding(about, UNKNOWN, note="neither is better than untrained")
+        first, second = (self.measure(c) / (scale.best - scale.guess) for c in curves)
+        effect = estimate(difference, first, second)
+        chance = float(improvement(first, second))
+        seeds = " and ".join(f"{len(c.curves)} ({c.source})" for c in chosen)
+        note = f"P(more) = {chance:.2f}; seeds: {seeds}"
+        return Finding(about, decide(effect, self.region), effect, note)
+
+    def _names(self) -> str:
+        return ", ".join(name_of(other) for other in self.others)
+
+
+class Beats(Comparison):
+    """More than any of the others by more than what does not matter (2% of the scale)."""
+
+    @property
+    def region(self) -> Region:
+        return Region(low=self.margin)
+
+    def words(self) -> str:
+        return f"{MEASURES[self.measure]}: {name_of(self.first)} above {self._names()} by more than {self.margin:.0%}"
+
+
+class AtLeast(Comparison):
+    """Not less than any of the others by more than what does not matter."""
+
+    @property
+    def region(self) -> Region:
+        return Region(low=-self.margin)
+
+    def words(self) -> str:
+        return f"{MEASURES[self.measure]}: {name_of(self.first)} at most {self.margin:.0%} below {self._names()}"
+
+
+@dataclass(frozen=True)
+class Comparable(Comparison):
+    """Within a tenth of the scale of each of the others: a gap that a reader of the figure would call small."""
+
+    margin: float = 0.1
+
+    @property
+    def region(self) -> Region:
+        return Region(-self.margin, self.margin)
+
+    def words(self) -> str:
+        return f"{MEASURES[self.measure]}: {name_of(self.first)} within {self.margin:.0%} of {self._names()}"
+
+
+@dataclass(frozen=True)
+class Level:
+    """Where methods end: the return of the last tenth of training against a level."""
+
+    env: str
+    methods: tuple[str, ...]
+    level: float
+
+    unit = "return at the end of training"
+
+    @property
+    def region(self) -> Region:
+        raise NotImplementedError
+
+    def words(self) -> str:
+        raise NotImplementedError
+
+    def evaluate(self, evidence: Evidence) -> Verdict:
+        return conclude([self._finding(evidence, Series(self.env, m)) for m in self.methods])
+
+    def _finding(self, evidence: Evidence, series: Series) -> Finding:
+        lacking, chosen = _lacking(evidence, series), _enough(evidence, series)
+        if lacking or chosen is None:
+            return Finding(name_of(series), UNKNOWN, note=lacking)
+        effect = estimate(lambda ends: ends.mean(axis=-1), at_the_end(chosen.curves))
+        note = f"seeds: {len(chosen.curves)} ({chosen.source})"
+        return Finding(name_of(series), decide(effect, self.region), effect, note)
+
+    def _names(self) -> str:
+        return ", ".join(style_of(method).label for method in self.methods)
+
+
+class Learns(Level):
+    """Ends above the level."""
+
+    @property
+    def region(self) -> Region:
+        return Region(low=self.level)
+
+    def words(self) -> str:
+        return f"return at the end of training: {self._names()} above {self.level:.4g}"
+
+
+class Fails(Level):
+    """Ends below the level."""
+
+    @property
+    def region(self) -> Region:
+        return Region(high=self.level)
+
+    def words(self) -> str:
+        return f"return at the end of training: {self._names()} below {self.level:.4g}"
+
+
+@dataclass(frozen=True)
+class Sooner:
+    """Reaches a level in fewer frames: log₂ of how many times as many the others need.
+
+    A seed that never reaches it counts as if it did at the very end. Seeds of the others that never do make the
+    effect too small to refute the claim, seeds of `first` too large to confirm it.
+    """
+
+    first: Series
+    others: tuple[Series, ...]
+    level: float
+    factor: float = 1.5  # half as many frames again: what "significantly more" is taken to mean
+
+    unit = "log₂ of times as many frames"
+
+    def evaluate(self, evidence: Evidence) -> Verdict:
+        return conclude([self._against(evidence, other) for other in self.others])
+
+    def _against(self, evidence: Evidence, other: Series) -> Finding:
+        about, lacking = f"against {name_of(other)}", _lacking(evidence, self.first, other)
+        if lacking:
+            return Finding(about, UNKNOWN, note=lacking)
+        chosen = [c for s in (self.first, other) if (c := _enough(evidence, s))]
+        pairs = zip(chosen, _cut(chosen), strict=True)
+        (first, early), (second, late) = (self._frames(c.frames, curves) for c, curves in pairs)
+        effect = estimate(difference, np.log2(second), np.log2(first))
+        outcome = decide(effect, Region(low=float(np.log2(self.factor))))
+        unsure = (outcome == HOLDS and early) or (outcome == FAILS and late)
+        note = f"{first.mean() / 1e6:.3g} and {second.mean() / 1e6:.3g} million frames"
+        note += f"; {early} and {late} seeds never get there" if early or late else ""
+        return Finding(about, UNKNOWN if unsure else outcome, effect, note)
+
+    def _frames(self, frames: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, int]:
+        """([S] frames at which the smoothed curve first reaches the level, how many never do)."""
+        found, never = [], 0
+        for curve in curves:
+            reached = np.flatnonzero(smooth(curve) >= self.level)
+            never += not len(reached)
+            found.append(frames[max(1, reached[0]) if len(reached) else curves.shape[1] - 1])
+        return np.array(found), never
+
+    def words(self) -> str:
+        others = ", ".join(name_of(other) for other in self.others)
+        return (
+            f"frames until the smoothed return reaches {self.level:.4g}: more than "
+            f"{self.factor:g} times as many for {others} as for {name_of(self.first)}"
+        )

@@ -1,0 +1,111 @@
+"""What the paper's figures still lack: the experiments and commands that make it."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from splagger.errors import UserError
+from splagger.plots.panels import CurvePanel, Figure, Missing
+from splagger.runs.analyses import INITIALIZATION, AnalysisKey
+from splagger.runs.axes import SETTINGS
+from splagger.runs.run import Run
+from splagger.stats.evidence import Evidence, Series
+from splagger.stats.selection import FRESH
+
+FIRST_FRESH_SEED = 100  # above the seeds of every sweep
+
+
+class Plan(NamedTuple):
+    """One experiment to be run, and its purpose."""
+
+    run: Run
+    purpose: str
+
+    @property
+    def frames(self) -> int:
+        """Frames of all members together."""
+        return self.run.frames * len(self.run.points)
+
+
+def sweeps(figures: Sequence[Figure], evidence: Evidence) -> list[Plan]:
+    """Returns the paper's rates and seeds of every method that a figure lacks, the shortest first."""
+    lacking = [series for figure in figures for series in figure.missing(evidence).series]
+    plans = [Plan(_run(group), "the best rate") for group in _grouped(lacking)]
+    return sorted(plans, key=lambda plan: plan.frames)
+
+
+def fresh_seeds(figures: Sequence[Figure], evidence: Evidence, seeds: int) -> list[Plan]:
+    """Returns seeds that took no part in choosing the rate, for every method that was swept and has none yet.
+
+    Experiments that compare settings (KL weights, temperatures) need none: the choice is what they are about.
+    """
+    panels = [panel for figure in figures for panel in figure.panels]
+    wanted = dict.fromkeys(
+        entry.series
+        for panel in panels
+        if isinstance(panel, CurvePanel)
+        for entry in panel.entries
+        if not entry.series.given
+    )
+    found = {series: evidence.unbiased(series) for series in wanted}
+    numbers = range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + seeds)
+    plans = [
+        Plan(Run.create(*series.name, rates=[chosen.rate], seeds=numbers), "fresh seeds")
+        for series, chosen in found.items()
+        if chosen is not None and chosen.source != FRESH and seeds
+    ]
+    return sorted(plans, key=lambda plan: plan.frames)
+
+
+def _grouped(series: Sequence[Series]) -> list[list[Series]]:
+    """Groups the series of one method on one environment: their sweeps are one run."""
+    groups: dict[tuple[str, str], list[Series]] = {}
+    for one in dict.fromkeys(series):
+        groups.setdefault(one.name, []).append(one)
+    return list(groups.values())
+
+
+def commands(
+    missing: Missing, evidence: Evidence, out: str | Path, analyses: str | Path
+) -> list[str]:
+    """Returns one command per run or analysis that is missing."""
+    groups = _grouped(missing.series)
+    planned = {group[0].name: group for group in groups}
+    lines = [_training(group, out) for group in groups]
+    for key in dict.fromkeys(missing.analyses):
+        words = ["splagger", "analyse", key.name, "--out", str(analyses)]
+        series = analyzed_series(key)
+        if series is not None:
+            folders = evidence.folders(series)
+            run = _run(planned.get(series.name, [series]))
+            folder = folders[-1] if folders else run.folder(out)
+            words += ["--run", str(folder), "--every-seed"]
+        lines.append(shlex.join(words))
+    return lines
+
+
+def analyzed_series(key: AnalysisKey) -> Series | None:
+    """Returns whose trained agents an analysis is about; None at initialization."""
+    return None if key.when == INITIALIZATION else Series(key.when, "pearl")
+
+
+def _training(series: list[Series], out: str | Path) -> str:
+    """The command that trains the paper's rates and seeds into the folder where figures look."""
+    env, method = series[0].name
+    try:
+        run = _run(series)
+    except UserError as error:
+        reason = str(error).partition(";")[0]
+        return f"{shlex.join(['splagger', 'train', env, method])}  # not yet: {reason}"
+    return f"{run.command()} --out {shlex.quote(str(out))}"
+
+
+def _run(series: list[Series]) -> Run:
+    """The run that sweeps all settings of these series, which are of one method on one environment."""
+
+    def swept(name):
+        return tuple(dict.fromkeys(v for s in series for k, v in s.given if k == name))
+
+    axes = {axis.plural: values for axis in SETTINGS if (values := swept(axis.name))}
+    return Run.create(*series[0].name, **axes)

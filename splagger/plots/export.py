@@ -1,0 +1,47 @@
+"""A figure on disk: PNG to look at, PDF to print, CSV to check."""
+
+import csv
+import io
+from pathlib import Path
+
+from splagger.plots.draw import Drawn, picture
+from splagger.plots.panels import Figure
+from splagger.stats.evidence import Evidence
+
+COLUMNS = ("panel", "label", "method", "rate", "seeds", "source", "x", "mean", "low", "high")
+
+
+def drawable(figure: Figure, evidence: Evidence) -> Drawn:
+    """The panels that have anything to show, with their lines."""
+    pairs = [(panel, panel.lines(evidence)) for panel in figure.panels]
+    return [(panel, lines) for panel, lines in pairs if lines]
+
+
+def table(drawn: Drawn) -> str:
+    """Every point of every line as CSV, six digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for panel, lines in drawn:
+        for line in lines:
+            rate = "" if line.rate is None else f"{line.rate:g}"
+            about = (panel.name, line.style.label, line.method, rate, line.seeds, line.source)
+            for values in zip(line.x, line.mean, line.low, line.high, strict=True):
+                writer.writerow((*about, *(f"{value:.6g}" for value in values)))
+    return text.getvalue()
+
+
+def save(figure: Figure, evidence: Evidence, folder: str | Path) -> list[Path]:
+    """Writes <folder>/<figure>.png, .pdf and .csv; nothing if there is nothing to show."""
+    drawn = drawable(figure, evidence)
+    if not drawn:
+        return []
+    contents = {kind: picture(figure, drawn, kind) for kind in ("png", "pdf")}
+    contents["csv"] = table(drawn).encode()
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    paths = []
+    for kind, data in contents.items():
+        path = Path(folder) / f"{figure.name}.{kind}"
+        path.write_bytes(data)
+        paths.append(path)
+    return paths

@@ -1,0 +1,163 @@
+"""A panel of a figure: what it shows, the lines that the evidence gives, and what is still missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from splagger.paper_numbers import ReferenceLine, reference_lines
+from splagger.plots.styles import SOLID, Style, style_of
+from splagger.runs.analyses import INITIALIZATION, AnalysisKey
+from splagger.stats.estimates import bootstrap_interval, smooth, thin
+from splagger.stats.evidence import AnalysisValues, Evidence, Series
+from splagger.stats.selection import Chosen
+
+
+class Line(NamedTuple):
+    """A curve with its interval, and its origin."""
+
+    style: Style
+    x: np.ndarray  # [P]
+    low: np.ndarray
+    mean: np.ndarray
+    high: np.ndarray
+    method: str
+    seeds: int
+    rate: float | None = None
+    source: str = ""
+    width: float = 2.0
+    named: bool = True
+
+
+class Missing(NamedTuple):
+    """What a panel needs and the evidence lacks."""
+
+    series: tuple[Series, ...] = ()
+    analyses: tuple[AnalysisKey, ...] = ()
+
+
+class Entry(NamedTuple):
+    """A line that a panel shows if there is evidence for it."""
+
+    series: Series
+    style: Style
+
+
+def learning_curve(style: Style, method: str, chosen: Chosen, unit: float = 1e6) -> Line:
+    """Returns the mean over seeds with its 68% bootstrap interval: smoothed per seed, at most 200 points."""
+    kept = thin(len(chosen.frames))
+    smoothed = np.array([smooth(seed) for seed in chosen.curves])[:, kept]
+    interval = bootstrap_interval(smoothed)
+    frames = chosen.frames[kept] / unit
+    return Line(style, frames, *interval, method, len(smoothed), chosen.rate, chosen.source)
+
+
+@dataclass(frozen=True)
+class CurvePanel:
+    """Return per meta-episode against training frames, each method at its best rate."""
+
+    name: str
+    title: str
+    entries: tuple[Entry, ...]
+    reference_lines: tuple[ReferenceLine, ...] = ()
+    x_label: str = "frames (millions)"
+    y_label: str = "return per meta-episode"
+    log: bool = False
+
+    def lines(self, evidence: Evidence) -> list[Line]:
+        pairs = [(entry, evidence.for_figures(entry.series)) for entry in self.entries]
+        return [learning_curve(e.style, e.series.method, c) for e, c in pairs if c is not None]
+
+    def missing(self, evidence: Evidence) -> Missing:
+        return Missing(series=tuple(s for s, _ in self.entries if evidence.lacks(s)))
+
+
+@dataclass(frozen=True)
+class AnalysisPanel:
+    """Values of an analysis against steps, mean over seeds with the 68% bootstrap interval."""
+
+    name: str
+    title: str
+    analysis: AnalysisKey
+    methods: tuple[str, ...]
+    y_label: str
+    x_label: str = "step"
+    log: bool = False
+    reference_lines: tuple[ReferenceLine, ...] = ()
+
+    def lines(self, evidence: Evidence) -> list[Line]:
+        found = []
+        for method in self.methods:
+            values = evidence.analysis(self.analysis, method)
+            if values is not None:
+                steps, curves = self.curves(values)
+                about = (method, len(curves))
+                found.append(Line(style_of(method), steps, *bootstrap_interval(curves), *about))
+        return found
+
+    def curves(self, values: AnalysisValues) -> tuple[np.ndarray, np.ndarray]:
+        """Returns (steps [P], one curve per seed [S, P])."""
+        return values.steps, values.values.mean(axis=1)
+
+    def missing(self, evidence: Evidence) -> Missing:
+        if self.lines(evidence):
+            return Missing()
+        trained = () if self.analysis.when == INITIALIZATION else self.methods
+        needed = [Series(self.analysis.when, method) for method in trained]
+        return Missing(tuple(s for s in needed if evidence.lacks(s)), (self.analysis,))
+
+
+DIMENSION = Style("one dimension", "#999999")
+MEAN = Style("mean of the dimensions", "#000000", SOLID)
+
+
+@dataclass(frozen=True)
+class DimensionsPanel(AnalysisPanel):
+    """Every dimension of the first seed as a thin line, their mean over all seeds as a thick one."""
+
+    methods: tuple[str, ...] = field(default=("pearl",))
+    y_label: str = "variance of the latent"
+    x_label: str = "environment steps"
+
+    def lines(self, evidence: Evidence) -> list[Line]:
+        found = []
+        for thick in super().lines(evidence):
+            values = evidence.analysis(self.analysis, thick.method)
+            dimensions = [] if values is None else values.values[0]
+            for index, row in enumerate(dimensions):
+                about = (thick.method, 1, None, f"dimension {index}", 0.7, index == 0)
+                found.append(Line(DIMENSION, thick.x, row, row, row, *about))
+            found.append(thick._replace(style=MEAN, source="mean"))
+        return found
+
+
+Panel = CurvePanel | AnalysisPanel
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side, with one legend."""
+
+    name: str
+    title: str
+    where: str  # its place in the paper
+    panels: tuple[Panel, ...]
+    columns: int = 3
+
+    def missing(self, evidence: Evidence) -> Missing:
+        found = [panel.missing(evidence) for panel in self.panels]
+        series, analyses = (
+            tuple(x for part in parts for x in part) for parts in zip(*found, strict=True)
+        )
+        return Missing(series, analyses)
+
+
+def curves(
+    title: str, env: str, methods: Sequence[str], labels: dict[str, str] | None = None
+) -> CurvePanel:
+    """Returns a panel of methods in their own styles; `labels` renames some, as the paper does."""
+    styles = {method: style_of(method) for method in methods}
+    styles |= {m: styles[m]._replace(label=text) for m, text in (labels or {}).items()}
+    entries = tuple(Entry(Series(env, method), styles[method]) for method in methods)
+    return CurvePanel(env, title, entries, reference_lines(env))

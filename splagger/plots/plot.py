@@ -1,0 +1,41 @@
+"""`splagger plot`: the learning curves of any runs on one environment, in one picture."""
+
+from pathlib import Path
+
+from splagger.errors import RunError
+from splagger.paper_numbers import PROTOCOLS, ReferenceLine, reference_lines
+from splagger.plots.curves import curves_of
+from splagger.plots.draw import METADATA, picture
+from splagger.plots.panels import Figure
+from splagger.runs.record import RunRecord
+from splagger.runs.storage import writing
+from splagger.stats.evidence import Evidence
+from splagger.stats.variants import variants
+
+
+def plot(*roots: str | Path, path: str | Path) -> None:
+    """Draws the runs below `roots`, all of one environment, into `path` (PNG, PDF or SVG).
+
+    Each method with its settings is one line, at its best rate, on fresh seeds where there are any.
+    """
+    runs = Evidence.read(*roots).runs
+    if not runs:
+        raise RunError(f"no run folder in {', '.join(map(str, roots)) or 'the given paths'}")
+    names = sorted({run.record.env for run in runs})
+    if len(names) > 1:
+        raise RunError(f"one picture shows one environment, these are {', '.join(names)}")
+    kind = Path(path).suffix.lstrip(".").lower()
+    if kind not in METADATA:
+        raise RunError(f"{path}: pictures are written as {', '.join(METADATA)}")
+    drawn = curves_of(variants(runs), _references([run.record for run in runs]))
+    data = picture(Figure(names[0], names[0], "", (drawn[0],)), [drawn], kind)
+    with writing(path):
+        Path(path).write_bytes(data)
+
+
+def _references(records: list[RunRecord]) -> tuple[ReferenceLine, ...]:
+    """The reference lines of the environment, if all runs were trained in it with its default settings."""
+    protocol = PROTOCOLS.get(records[0].env)
+    changed = [r for r in records if any(name.startswith("env.") for name in r.overrides)]
+    changed += [r for r in records if protocol and r.episodes not in (None, protocol.episodes)]
+    return () if changed else reference_lines(records[0].env)

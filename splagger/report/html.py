@@ -1,0 +1,66 @@
+"""HTML from Python: every string is escaped; only what `tag` returns is markup."""
+
+import html
+from collections.abc import Mapping
+
+from splagger.tables import Table
+
+VOID = {"img", "meta", "link"}
+
+
+class Markup(str):
+    """A string that is HTML already; only `tag` makes it."""
+
+
+def tag(name: str, /, *children: str, **attributes: str) -> Markup:
+    """Returns <name attributes>children</name>; a trailing underscore avoids Python's keywords: class_.
+
+    >>> tag("a", "1 < 2 & more", href="?q='\\"", data_label="x")
+    '<a href="?q=&#x27;&quot;" data-label="x">1 &lt; 2 &amp; more</a>'
+    """
+    head = name
+    for key, value in attributes.items():
+        head += f' {key.rstrip("_").replace("_", "-")}="{html.escape(value, quote=True)}"'
+    return Markup(f"<{head}>" if name in VOID else f"<{head}>{join(*children)}</{name}>")
+
+
+def join(*children: str) -> Markup:
+    """Returns the children one after another, escaped where they are plain strings."""
+    parts = (c if isinstance(c, Markup) else html.escape(c, quote=False) for c in children)
+    return Markup("".join(parts))
+
+
+def table(content: Table, classes: Mapping[str, str] | None = None) -> Markup:
+    """Returns a table that scrolls by keyboard and turns into a list of cards on a narrow screen.
+
+    Cells with a text in `classes` get that class. Columns called "command" and "commit" are code.
+    """
+    head, classes = content.head, classes or {}
+    cells = tag("tr", *(tag("th", text, scope="col") for text in head))
+    body = []
+    for row in content.rows:
+        shown = [_cell(name, text, classes) for name, text in zip(head, row, strict=True)]
+        first = tag("th", shown[0], scope="row", data_label=head[0])
+        rest = (tag("td", c, data_label=h) for h, c in zip(head[1:], shown[1:], strict=True))
+        body.append(tag("tr", first, *rest))
+    title = tag("caption", content.title)
+    whole = tag("table", title, tag("thead", cells), tag("tbody", *body), class_="cards")
+    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=content.title)
+
+
+def _cell(name: str, text: str, classes: Mapping[str, str]) -> str:
+    if text in classes:
+        return tag("span", text, class_=classes[text])
+    if name in ("command", "commit"):
+        return code(text)
+    if name == "evidence":
+        return tag("ul", *(tag("li", line) for line in text.split("\n")))
+    return text
+
+
+def code(text: str) -> Markup:
+    return tag("code", text)
+
+
+def details(summary: str, *children: str) -> Markup:
+    return tag("details", tag("summary", summary), *children)

@@ -1,0 +1,233 @@
+"""One table per kind of result. The terminal, the HTML report, the docs and the README all render these."""
+
+from typing import Any
+
+from splagger.paper.claims import Claim
+from splagger.paper.verdicts import UNKNOWN, Finding, Verdict
+from splagger.plots.styles import style_of
+from splagger.runs.analyses import AnalysisKey
+from splagger.runs.folder import RunFolder
+from splagger.stats.estimates import Estimate
+from splagger.stats.evidence import Evidence, RecordedRun
+from splagger.stats.returns import across, recorded_series, returns
+from splagger.stats.summary import summarize
+from splagger.tables import Table
+
+Results = list[tuple[Claim, Verdict]]
+
+
+def interval(found: Estimate, form: str = ".2f") -> str:
+    """Returns "value [low, high]"."""
+    return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
+
+
+def summary_table(folders: list[RunFolder]) -> Table:
+    """One row per run folder: the best rate by mean return over training, and how its agents ended."""
+    rows = [
+        (
+            s.env,
+            s.method,
+            f"{s.rate:g}",
+            f"{s.mean_return:.2f}",
+            f"{s.final_return:.2f} ({s.seeds} seeds)",
+            f"{s.frames_per_second or 0:,.0f}",
+            s.folder,
+        )
+        for s in map(summarize, folders)
+    ]
+    head = ("environment", "method", "best rate", "mean return", "final return", "frames/s")
+    return Table("Results", (*head, "folder"), rows)
+
+
+def comparison_tables(found: Any) -> list[Table]:
+    """One table per environment from the data frame of `splagger.compare`."""
+    head = ("method", "settings", "frames", "rate", "seeds", "IQM over training", "IQM at the end")
+    tables = []
+    for env, part in found.groupby("env", sort=False):
+        rows = [
+            (
+                row.method,
+                row.settings,
+                f"{row.frames:,}",
+                f"{row.rate:g}",
+                f"{row.seeds} ({row.source})",
+                interval(Estimate(row.training, row.training_low, row.training_high)),
+                interval(Estimate(row.end, row.end_low, row.end_high)),
+                f"{row.probability:.2f}" if row.probability == row.probability else "",
+            )
+            for row in part.astype({"probability": float}).itertuples()
+        ]
+        reference = f"P(more than {' or '.join(part['reference'].unique())})"
+        tables.append(Table(str(env), (*head, reference), rows))
+    return tables
+
+
+def results_table(evidence: Evidence, *envs: str) -> Table:
+    """What figures show, in one row per method: environments in the given order, the best method first."""
+    chosen = {s: c for s in recorded_series(evidence) if (c := evidence.for_figures(s)) is not None}
+    wanted = [s for s in chosen if s.env in envs]
+    wanted.sort(key=lambda s: (envs.index(s.env), -chosen[s].curves.mean()))
+    rows, last = [], ""
+    for series in wanted:
+        found = chosen[series]
+        rows.append(
+            (
+                f"`{series.env}`" if series.env != last else "",
+                f"`{series.method}`",
+                f"{found.rate:g}",
+                f"{found.curves.mean():.2f}",
+                f"{found.curves[:, -1].mean():.2f}",
+                f"{len(found.curves)}",
+            )
+        )
+        last = series.env
+    head = ("environment", "method", "best rate", "mean return over training", "final return")
+    return Table("Returns per meta-episode", (*head, "seeds"), rows)
+
+
+def returns_table(evidence: Evidence) -> Table:
+    """Every method on every environment: the paper's statistic, and unbiased ones beside it."""
+    rows = [
+        (
+            row.series.env,
+            style_of(row.series.method).label,
+            f"{row.as_in_paper.rate:g}",
+            f"{row.as_in_paper.curves.mean():.2f} ({len(row.as_in_paper.curves)} seeds)",
+            f"{row.unbiased.rate:g}",
+            f"{len(row.unbiased.curves)} ({row.unbiased.source})",
+            interval(row.training),
+            interval(row.end),
+            "" if row.probability is None else f"{row.probability:.2f}",
+        )
+        for row in returns(evidence)
+    ]
+    head = ("environment", "method", "best rate", "mean over training, as in the paper")
+    head += ("rate", "seeds", "IQM over training", "IQM at the end", "P(SplAgger more)")
+    return Table("Returns per meta-episode", head, rows)
+
+
+def across_table(evidence: Evidence, methods: tuple[str, ...]) -> Table | None:
+    """Normalized returns over all environments on which all `methods` were run; None if there are none."""
+    envs, found = across(evidence, methods)
+    if not envs:
+        return None
+    rows = [(style_of(method).label, interval(value)) for method, value in found.items()]
+    title = f"Across {', '.join(envs)}: returns over training, 0 = guessing, 1 = best known"
+    return Table(title, ("method", "IQM, 95% interval"), rows)
+
+
+def verdicts_table(results: Results) -> Table:
+    """Verdict and claim alone, without undecided ones."""
+    decided = [(v.outcome, c.sentence) for c, v in results if v.outcome != UNKNOWN]
+    return Table(f"{len(decided)} of {len(results)} claims are decided", ("", ""), decided)
+
+
+def claims_table(title: str, results: Results) -> Table:
+    """Every claim with its verdict, its test, and the comparisons it rests on."""
+    rows = [
+        (
+            claim.sentence,
+            claim.section,
+            verdict.outcome,
+            f"{claim.test.words()} ({claim.test.unit})",
+            "\n".join(_finding(finding) for finding in verdict.findings),
+        )
+        for claim, verdict in results
+    ]
+    return Table(title, ("claim", "section", "verdict", "test", "evidence"), rows)
+
+
+def _finding(finding: Finding) -> str:
+    effect = f"{interval(finding.effect, '+.2f')}; " if finding.effect else ""
+    return f"{finding.about}: {effect}{finding.note}"
+
+
+def runs_table(evidence: Evidence) -> Table:
+    """How each run was made, how long it took, and whether the results above use it."""
+    head = ("run", "command", "commit", "device", "wall time", "frames/s", "state")
+    return Table("Recorded runs", head, [_run(run, evidence.counts(run)) for run in evidence.runs])
+
+
+def _run(run: RecordedRun, counts: bool) -> tuple[str, ...]:
+    record, speed = run.record, run.record.frames_per_second
+    state = "finished" if record.finished else "unfinished"
+    state += f", {len(record.stopped)} diverged" if record.stopped else ""
+    return (
+        f"{' · '.join(run.name)} · {run.path.name}",
+        *_made(record.provenance),
+        duration(record.seconds) if record.seconds else "unknown",
+        "unknown" if speed is None else f"{speed:,.0f}",
+        state + ("" if counts else ", not shown above: other settings, or unfinished"),
+    )
+
+
+def analyses_table(evidence: Evidence) -> Table:
+    """How each analysis was made."""
+    head = ("analysis", "command", "commit", "device", "options")
+    return Table("Analyses", head, [_analysis(*item) for item in evidence.analyses_made().items()])
+
+
+def _analysis(key: AnalysisKey, about: dict[str, Any]) -> tuple[str, ...]:
+    return (" · ".join(key), *_made(about.get("provenance")), words(about.get("options") or {}))
+
+
+def _made(provenance: Any) -> tuple[str, str, str]:
+    """(command, commit, device)."""
+    provenance = provenance or {}
+    command, commit, device = (
+        str(provenance.get(k, "unknown")) for k in ("command", "commit", "device")
+    )
+    return command, commit, device
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(3700), duration(75.4), duration(9.5)
+    ('1 h 01 min', '1 min 15 s', '9.5 s')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return (
+        f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min {rest} s"
+    )
+
+
+def methods_table(evidence: Evidence) -> Table:
+    """The settings of every method that was run."""
+    found = {run.record.method: run.record.plan.get("method", {}) for run in _defaults(evidence)}
+    rows = [(name, words(settings)) for name, settings in sorted(found.items())]
+    return Table("Methods", ("method", "settings"), rows)
+
+
+def settings_tables(evidence: Evidence) -> list[tuple[str, Table]]:
+    """(environment, its settings) of every environment, from its newest run."""
+    newest = {run.record.env: run.record for run in _defaults(evidence)}
+    tables = []
+    for env, record in sorted(newest.items()):
+        rows = [
+            (f"{part}.{name}", words(value))
+            for part in ("environment", "ppo", "network")
+            for name, value in (record.plan.get(part) or {}).items()
+        ]
+        rows.append(("episodes per task", words(record.episodes)))
+        tables.append((env, Table(f"Settings of {env}", ("setting", "value"), rows)))
+    return tables
+
+
+def _defaults(evidence: Evidence) -> list[RecordedRun]:
+    return [run for run in evidence.runs if not run.record.overrides]
+
+
+def words(value: Any) -> str:
+    """Returns settings in one line.
+
+    >>> words({"kind": "Max", "floor": 0.0}), words([32, 8]), words(None)
+    ('Max(floor 0.0)', '32, 8', 'none')
+    """
+    if isinstance(value, dict):
+        inner = ", ".join(f"{k} {words(v)}" for k, v in value.items() if k != "kind")
+        return f"{value['kind']}({inner})" if "kind" in value else inner
+    if isinstance(value, list):
+        return ", ".join(map(words, value))
+    return "none" if value is None else str(value)

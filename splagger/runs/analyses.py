@@ -1,0 +1,103 @@
+"""The files of an analysis: <out>/<analysis>/<when>/values.csv, and analysis.json with its provenance. Needs no JAX."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from splagger.errors import RunError
+from splagger.runs.storage import write_atomically, writing
+
+if TYPE_CHECKING:
+    import pandas
+
+VALUES, DESCRIPTION = "values.csv", "analysis.json"
+INITIALIZATION = "initialization"
+
+
+class AnalysisKey(NamedTuple):
+    """What names an analysis: `when` is "initialization" or the environment that the agents were trained on."""
+
+    name: str
+    when: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder below that of all analyses."""
+        return Path(self.name) / self.when
+
+
+class Value(NamedTuple):
+    """One row of values.csv; `dimension` is 0 where there is only one."""
+
+    method: str
+    seed: int
+    step: int
+    dimension: int
+    value: float
+
+
+def rows_of(method: str, seed: int, values: np.ndarray, first_step: int = 0) -> list[Value]:
+    """Returns the numbers [steps, dimensions] as rows; NaN means that there is no number.
+
+    >>> rows_of("rnn", 0, np.array([[1.0], [np.nan], [3.0]]))[-1]
+    Value(method='rnn', seed=0, step=2, dimension=0, value=3.0)
+    """
+    indices = np.argwhere(~np.isnan(values))
+    return [
+        Value(method, seed, int(t) + first_step, int(d), float(values[t, d])) for t, d in indices
+    ]
+
+
+def write_analysis(folder: Path, rows: Iterable[Value], description: dict[str, Any]) -> None:
+    """Writes both files, each atomically; they replace those that were there."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Value._fields)
+    writer.writerows(row._replace(value=f"{row.value:.6g}") for row in rows)
+    with writing(folder, "choose another --out"):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / VALUES, text.getvalue())
+        write_atomically(folder / DESCRIPTION, json.dumps(description, indent=2) + "\n")
+
+
+def read_values(folder: str | Path) -> "pandas.DataFrame":
+    """Returns values.csv with the columns of `Value`."""
+    import pandas
+
+    path = Path(folder) / VALUES
+    try:
+        table: Any = pandas.read_csv(path).fillna({"dimension": 0})
+        return table[list(Value._fields)].astype({"seed": int, "step": int, "dimension": int})
+    except FileNotFoundError:
+        raise RunError(f"{folder} holds no analysis: there is no {path}") from None
+    except (ValueError, KeyError, OSError) as error:
+        raise _damaged(path, error) from None
+
+
+def read_description(folder: str | Path) -> dict[str, Any]:
+    """Returns analysis.json."""
+    path = Path(folder) / DESCRIPTION
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise RunError(f"{folder} holds no analysis: there is no {path}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+        raise _damaged(path, error) from None
+    if not isinstance(found, dict):
+        raise _damaged(path, "it holds no description")
+    return found
+
+
+def find_analyses(root: str | Path) -> list[AnalysisKey]:
+    """Returns every analysis below `root`, sorted."""
+    paths = sorted(Path(root).glob(f"*/*/{DESCRIPTION}"))
+    return [AnalysisKey(path.parts[-3], path.parts[-2]) for path in paths]
+
+
+def _damaged(path: Path, reason: object) -> RunError:
+    return RunError(f"{path} is damaged ({reason}); make that analysis again")

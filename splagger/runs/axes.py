@@ -1,0 +1,105 @@
+"""The axes of a sweep, as rows of data. Adding an axis is one row here and one field in `Tunables`.
+
+This table drives grid points, tunables, command line, digests and the columns of curves. Needs no JAX.
+"""
+
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from splagger.errors import SettingError
+from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
+
+Plan = Mapping[str, Any]  # the description of a run as plain data, see `Run.describe`
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One quantity that the members of a run may differ in.
+
+    - `name`: the column in curves.csv; `plural` names the values in run.json, in Python and on the command line.
+    - `tunable`: the field of `Tunables` that gets the value, or None for the seed, which makes the random key.
+    - `default`: the values if nothing is given, as a function of the run's plan.
+    - `needs`: what a method must have for the axis to matter, as a function of the plan and in words.
+    """
+
+    name: str
+    plural: str
+    tunable: str | None
+    default: Callable[[Plan], tuple[float | int, ...]]
+    help: str
+    needs: Callable[[Plan], bool] = lambda plan: True
+
+
+def first_temperature(aggregator: Any) -> float:
+    """Returns the temperature of a described aggregator, or of the first one inside it; 0 without any.
+
+    >>> first_temperature({"kind": "Halves", "second": {"kind": "Softmax", "temperature": 0.1}})
+    0.1
+    """
+    if not isinstance(aggregator, Mapping):
+        return 0.0
+    inner = [first_temperature(part) for part in aggregator.values()]
+    return float(aggregator.get("temperature") or next(filter(None, inner), 0.0))
+
+
+AXES = (
+    Axis(
+        "rate",
+        "rates",
+        "learning_rate",
+        lambda plan: PAPER_RATES,
+        "Learning rates; the paper's are 3e-3 1e-3 3e-4 1e-4 3e-5.",
+    ),
+    Axis(
+        "entropy_weight",
+        "entropy_weights",
+        "entropy_weight",
+        lambda plan: (float(plan["ppo"]["entropy"]),),
+        "Weights of the entropy bonus.",
+    ),
+    Axis(
+        "kl_weight",
+        "kl_weights",
+        "kl_weight",
+        lambda plan: (float(plan["ppo"]["kl_weight"]),),
+        "Weights of the KL penalty of a stochastic latent (PEARL).",
+        lambda plan: plan["method"]["latent"]["kind"] != "Deterministic",
+    ),
+    Axis(
+        "temperature",
+        "temperatures",
+        "temperature",
+        lambda plan: (first_temperature(plan["method"].get("aggregator")),),
+        "Initial temperatures of softmax aggregators.",
+        lambda plan: first_temperature(plan["method"].get("aggregator")) > 0,
+    ),
+    Axis("seed", "seeds", None, lambda plan: tuple(range(PAPER_SEEDS)), "Random seeds."),
+)
+BY_PLURAL: dict[str, Axis] = {axis.plural: axis for axis in AXES}
+PLURALS = tuple(BY_PLURAL)
+# The axes besides rate and seed: runs that differ in one of them are different settings of a method.
+SETTINGS = tuple(axis for axis in AXES if axis.name not in ("rate", "seed"))
+
+
+def numbers_of(plural: str, given: Any) -> tuple[float | int, ...]:
+    """Returns one number or several as a tuple of floats (of ints for seeds); checks their range."""
+    values = [given] if isinstance(given, numbers.Real) else given
+    try:
+        found = tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        raise SettingError(f"{plural} takes a number or a list of numbers, got {given!r}") from None
+    if plural == "seeds":
+        return _seeds(found)
+    for value in found:
+        if not 0 <= value < float("inf"):
+            raise SettingError(f"{plural} must be finite numbers ≥ 0, got {value}")
+    return found
+
+
+def _seeds(values: Sequence[float]) -> tuple[int, ...]:
+    for seed in values:
+        if not 0 <= seed < 2**32 or seed != int(seed):
+            raise SettingError(f"seeds must be whole numbers from 0 to 2³² - 1, got {seed:g}")
+    return tuple(int(seed) for seed in values)

@@ -1,0 +1,57 @@
+"""Trees of arrays as flat dictionaries from names to plain arrays, and back: no code, no devices."""
+
+import functools as ft
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+_name = ft.partial(jax.tree_util.keystr, simple=True, separator=".")
+
+
+def named_leaves(tree: Any) -> dict[str, np.ndarray]:
+    """Returns the leaves of a tree by their path; random keys become plain numbers."""
+
+    def plain(leaf):
+        return np.asarray(jr.key_data(leaf) if _is_key(leaf) else leaf)
+
+    return {_name(path): plain(leaf) for path, leaf in _leaves(tree)}
+
+
+def named_shapes(tree: Any) -> dict[str, np.ndarray]:
+    """Returns what `named_leaves` of such a tree looks like, without its memory."""
+
+    def plain(leaf):
+        leaf = jax.eval_shape(jr.key_data, leaf) if _is_key(leaf) else leaf
+        return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+
+    return {_name(path): plain(leaf) for path, leaf in _leaves(tree)}
+
+
+def from_named_leaves(example: Any, leaves: dict[str, np.ndarray]) -> Any:
+    """Returns a tree like `example` from what `named_leaves` gave; a ValueError names what does not fit."""
+    expected = named_shapes(example)
+    for name, array in expected.items():
+        found = leaves.get(name)
+        if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
+            kind = "nothing" if found is None else f"{found.dtype}{list(found.shape)}"
+            raise ValueError(f"{name} is {kind}, not {array.dtype}{list(array.shape)}")
+    stored = iter([leaves[name] for name in expected])
+
+    def fill(template):
+        if not template.size:
+            return jnp.zeros(template.shape, template.dtype)
+        return jr.wrap_key_data(jnp.asarray(next(stored))) if _is_key(template) else next(stored)
+
+    return jax.tree.map(fill, example)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _leaves(tree: Any) -> list[tuple[Any, Any]]:
+    """(path, leaf) of every leaf that has elements: Orbax does not store empty arrays."""
+    return [(p, leaf) for p, leaf in jax.tree_util.tree_flatten_with_path(tree)[0] if leaf.size]

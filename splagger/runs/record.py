@@ -1,0 +1,102 @@
+"""What run.json says, as one dataclass with one reader. Needs no JAX."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from splagger.errors import RunError
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The description of a run and how far it came.
+
+    - `plan`: everything that determines the result, see `Run.describe`.
+    - `arguments`: what `Run.create` needs to make the run again.
+    - `provenance`: command, commit, versions, device.
+    - `update`, `frames`, `seconds`: how far the run has come; frames are per member, seconds are of training.
+    - `stopped`: members that diverged, with the update at which they did.
+    """
+
+    plan: dict[str, Any]
+    arguments: dict[str, Any]
+    provenance: dict[str, Any] = field(default_factory=dict)
+    finished: bool = False
+    compile_seconds: float | None = None
+    update: int = 0
+    frames: int = 0
+    seconds: float = 0.0
+    frames_per_second: float | None = None
+    stopped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def env(self) -> str:
+        return self.arguments["env"]
+
+    @property
+    def method(self) -> str:
+        return self.arguments["method"]
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """(environment, method)."""
+        return self.env, self.method
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The settings that differ from those of the environment and the method."""
+        return self.arguments.get("overrides") or {}
+
+    @property
+    def episodes(self) -> int | None:
+        """Episodes per task, if recorded."""
+        return self.plan.get("episodes") or self.arguments.get("episodes")
+
+    @property
+    def started(self) -> str:
+        """When the run began; empty if unknown."""
+        return str(self.provenance.get("started", ""))
+
+    def to_json(self) -> str:
+        data = {"run" if k == "plan" else k: v for k, v in vars(self).items()}
+        return json.dumps(data, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, path: Path) -> "RunRecord":
+        """Parses run.json; raises a RunError that names `path` and what is wrong with it."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise _damaged(path, str(error)) from None
+        if not isinstance(data, dict):
+            raise _damaged(path, "it holds no description")
+        for name, names in (("run", ()), ("arguments", ("env", "method"))):
+            part = data.get(name)
+            if not isinstance(part, dict) or not all(isinstance(part.get(n), str) for n in names):
+                raise RunError(
+                    f"{path} was written by another version or is damaged: it lacks {name!r}"
+                    + (f" with {' and '.join(names)}" if names else "")
+                )
+        known = {"plan": data["run"]} | {k: data[k] for k in _OPTIONAL if data.get(k) is not None}
+        for name, kind in _OPTIONAL.items():
+            if name in known and not isinstance(known[name], kind):
+                raise _damaged(path, f"{name!r} is {known[name]!r}")
+        return cls(**known)
+
+
+_OPTIONAL: dict[str, Any] = {
+    "arguments": dict,
+    "provenance": dict,
+    "finished": bool,
+    "compile_seconds": int | float,
+    "update": int,
+    "frames": int,
+    "seconds": int | float,
+    "frames_per_second": int | float,
+    "stopped": dict,
+}
+
+
+def _damaged(path: Path, reason: str) -> RunError:
+    return RunError(f"{path} is damaged ({reason}); --force starts over")

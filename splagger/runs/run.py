@@ -1,0 +1,274 @@
+"""What to run: one environment, one method, and a grid of rates, seeds and other numbers."""
+
+import functools as ft
+import itertools
+import math
+import numbers
+import shlex
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splagger.aggregators import AbstractAggregator, check_aggregator
+from splagger.bridges import GymEnv, resolve
+from splagger.bridges.importing import import_object
+from splagger.envs import MetaEnv, check_env
+from splagger.errors import SettingError, UserError
+from splagger.methods import METHODS, Method
+from splagger.paper_numbers import PAPER_SEEDS
+from splagger.ppo.settings import Config
+from splagger.registry import EnvRow
+from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, numbers_of
+from splagger.runs.describe import digest_of, is_from_this_package, plain
+from splagger.runs.settings import override
+from splagger.tables import lookup
+
+Number = float | int
+
+
+# One member of the grid, with a field per axis.
+Point = namedtuple("Point", [axis.name for axis in AXES])
+
+
+@dataclass(frozen=True)
+class Run:
+    """The frozen description of an experiment; its `digest` names the folder.
+
+    >>> run = Run.create("t-ls", "splagger", rates=(1e-3, 3e-4), seeds=3)
+    >>> len(run.points), run.config.updates
+    (6, 133)
+    """
+
+    row: EnvRow
+    method: Method
+    frames: int
+    grid: tuple[tuple[Number, ...], ...]  # values of each axis, in the order of `AXES`
+    overrides: tuple[tuple[str, Any], ...] = ()
+    method_path: str = ""  # "package.module:name" of a method that is not in `METHODS`
+
+    @classmethod
+    def create(
+        cls,
+        env: Any,
+        method: str | Method,
+        frames: Number | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        episodes: int | None = None,
+        **axes: Any,
+    ) -> "Run":
+        """Looks up names and fills in defaults from the environment's row and the method.
+
+        - `env`: anything that `resolve` knows.
+        - `method`: a name, an import path ("package.module:name") or a `Method`.
+        - `frames`: environment steps per member.
+        - `overrides`: maps "ppo.…", "env.…", "network.…" and "method.…" to other values.
+        - `episodes`: episodes per task.
+        - `axes`: values of any axis of `AXES` by its plural (rates, seeds, kl_weights, …). `seeds` may be a count.
+        """
+        row = resolve(env)
+        row = row if episodes is None else row.with_meta(episodes=episodes)
+        overrides = _settings(row) | dict(overrides or {})
+        row, chosen = override(row, _method(method), overrides)
+        if "env.kwargs" in overrides:  # recorded in one spelling, however they were written
+            del overrides["env.kwargs"]
+            overrides |= _settings(row)
+        frames = row.frames if frames is None else frames
+        if not math.isfinite(frames):
+            raise SettingError(f"frames must be a finite number, got {frames}")
+        run = cls(
+            row,
+            chosen,
+            int(frames),
+            _grid(_plan(row, chosen), axes),
+            tuple(sorted(overrides.items())),
+            method if isinstance(method, str) and ":" in method else "",
+        )
+        run._check()
+        return run
+
+    def values(self, plural: str) -> tuple[Number, ...]:
+        """Returns the values of one axis: `run.values("rates")`."""
+        return self.grid[PLURALS.index(plural)]
+
+    @property
+    def rates(self) -> tuple[Number, ...]:
+        return self.values("rates")
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(int(seed) for seed in self.values("seeds"))
+
+    @property
+    def points(self) -> list[Point]:
+        """All members, in the order of the program's run axis."""
+        return [Point(*values) for values in itertools.product(*self.grid)]
+
+    @property
+    def config(self) -> Config:
+        """The static part of the training program."""
+        return Config(self.method, self.row.meta, self.row.ppo, self.row.network, self._updates())
+
+    @ft.cached_property
+    def digest(self) -> str:
+        """Equal for equal experiments; more frames of the same experiment do not change it."""
+        return digest_of(self.describe())
+
+    def folder(self, out: str | Path) -> Path:
+        """Returns the folder below `out` where this run is trained."""
+        return Path(out) / self.row.folder / self.method.name / self.digest
+
+    def describe(self) -> dict[str, Any]:
+        """Returns everything that determines the result, as plain data.
+
+        Frames count only where a schedule or a buffer depends on them. Elsewhere a longer run begins like a
+        shorter one.
+        """
+        plan = _plan(self.row, self.method)
+        plan |= {axis.plural: list(self.values(axis.plural)) for axis in AXES}
+        if self.row.ppo.anneal or self.method.reconstruct:
+            plan["updates"] = self._updates()
+        return plan
+
+    def arguments(self) -> dict[str, Any]:
+        """Returns the arguments with which `create` makes this run again, as plain data."""
+        return {
+            "env": self.row.name,
+            "method": self.method_path or self.method.name,
+            "episodes": self.row.episodes,
+            "frames": self.frames,
+            **{axis.plural: self.values(axis.plural) for axis in AXES},
+            "overrides": dict(self.overrides),
+        }
+
+    def command(self) -> str:
+        """Returns the command line that makes this run; defaults are left out.
+
+        Seeds with gaps cannot be given on the command line: a comment says so.
+        """
+        words = ["splagger", "train", self.row.name, self.method_path or self.method.name]
+        if self.row.episodes != _default_episodes(self.row.name):
+            words += ["--episodes", str(self.row.episodes)]
+        plan = _plan(self.row, self.method)
+        for axis in AXES:
+            values = self.values(axis.plural)
+            if axis.name != "seed" and values != axis.default(plan):
+                words += [f"--{axis.plural.replace('_', '-')}", *map(repr, values)]
+        first, count = self.seeds[0], len(self.seeds)
+        words += ["--first-seed", str(first)] if first != 0 else []
+        words += ["--seeds", str(count)] if count != PAPER_SEEDS else []
+        words += ["--frames", str(self.frames)] if self.frames != self.row.frames else []
+        if self.overrides:
+            words += ["--set", *(f"{name}={_text(value)}" for name, value in self.overrides)]
+        gaps = self.seeds != tuple(range(first, first + count))
+        return shlex.join(words) + (f"  # seeds {self.seeds}, by splagger.train" if gaps else "")
+
+    def _updates(self) -> int:
+        """Whole evaluation intervals, at least one."""
+        interval = self.row.ppo.eval_interval
+        updates = max(1, self.frames // self.row.ppo.batch)
+        return -(-updates // interval) * interval
+
+    def _check(self) -> None:
+        if self.frames < 1:
+            raise SettingError(f"frames must be positive, got {self.frames}")
+        for axis in AXES:
+            if not self.values(axis.plural):
+                raise SettingError(f"a run needs at least one {axis.name.replace('_', ' ')}")
+        if len(set(self.points)) < len(self.points):
+            raise SettingError("a rate, seed or other number is listed twice")
+        self._check_axes_matter()
+        self._check_environment()
+
+    def _check_axes_matter(self) -> None:
+        """Refuses to sweep what the method does not have: all members would be the same agent."""
+        plan = _plan(self.row, self.method)
+        for axis in AXES:
+            if not axis.needs(plan) and self.values(axis.plural) != axis.default(plan):
+                raise SettingError(f"method {self.method.name!r} does not use {axis.plural}")
+
+    def _check_environment(self) -> None:
+        """Finds everything that cannot be described, hashed or traced, before anything is written."""
+        meta = self.row.meta
+        if meta.horizon < 1:
+            raise SettingError(f"{self.row.name}: its horizon must be at least 1 step")
+        try:
+            hash(self.config)
+            self.digest  # noqa: B018
+        except TypeError as error:
+            raise SettingError(
+                f"{self.row.name}: settings of an environment and a method must be plain numbers, strings and "
+                f"tuples ({error})"
+            ) from None
+        if isinstance(meta, MetaEnv):
+            check_env(meta.env)
+        if self.method.skip < 1 and not _is_tested(self.method.aggregator):
+            check_aggregator(self.method.aggregator)
+
+
+def _plan(row: EnvRow, method: Method) -> dict[str, Any]:
+    """The description of a run without its grid."""
+    return {
+        "env": row.name,
+        "environment": plain(row.env),
+        "episodes": row.episodes,
+        "method": plain(method),
+        "ppo": plain(row.ppo),
+        "network": plain(row.network),
+    }
+
+
+def _grid(plan: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[tuple[Number, ...], ...]:
+    """Values of every axis: those given, or the default of the axis."""
+    for plural in given:
+        lookup(BY_PLURAL, plural, "axis of a sweep")
+    grid = []
+    for axis in AXES:
+        values = given.get(axis.plural)
+        if axis.name == "seed" and isinstance(values, numbers.Integral):
+            values = range(int(values))
+        no_values = values is None or (not isinstance(values, numbers.Real) and len(values) == 0)
+        is_required = axis.name in ("rate", "seed")
+        if no_values and not (is_required and values is not None):
+            grid.append(axis.default(plan))
+        else:
+            grid.append(numbers_of(axis.plural, values))
+    return tuple(grid)
+
+
+def _method(given: str | Method) -> Method:
+    """Looks up a method by its name or import path."""
+    if not isinstance(given, str):
+        return given
+    if ":" not in given:
+        return lookup(METHODS, given, "method")
+    found = import_object(given, f"method {given}")
+    if not isinstance(found, Method):
+        raise SettingError(f"{given} is not a splagger.Method but a {type(found).__name__}")
+    return found
+
+
+def _default_episodes(name: str) -> int | None:
+    """Episodes per task of an environment of this name; None for names that cannot be looked up."""
+    try:
+        return resolve(name).episodes
+    except UserError:
+        return None
+
+
+def _settings(row: EnvRow) -> dict[str, Any]:
+    """The overrides with which the name of a Gymnasium environment means this environment."""
+    return row.env.settings() if isinstance(row.env, GymEnv) else {}
+
+
+def _is_tested(aggregator: AbstractAggregator) -> bool:
+    """Whether the aggregator and those inside it are this package's, which its tests cover."""
+    parts = vars(aggregator).values()
+    inner: Sequence = [part for part in parts if isinstance(part, AbstractAggregator)]
+    return is_from_this_package(type(aggregator)) and all(map(_is_tested, inner))
+
+
+def _text(value: Any) -> str:
+    """A setting as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

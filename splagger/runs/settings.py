@@ -1,0 +1,104 @@
+"""Settings by name, "part.field": each is looked up with its type and given a value of that type."""
+
+import dataclasses
+import numbers
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from splagger.bridges.gym_env import as_json
+from splagger.errors import SettingError
+from splagger.methods import Method
+from splagger.registry import EnvRow
+from splagger.tables import lookup
+
+
+def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple[EnvRow, Method]:
+    """Returns both with every "part.field" replaced; values are converted to the type of the field."""
+    parts: dict[str, Any] = {
+        "ppo": row.ppo,
+        "network": row.network,
+        "env": row.env,
+        "method": method,
+    }
+    changes: dict[str, dict[str, Any]] = {}
+    for path, value in overrides.items():
+        part, _, name = path.partition(".")
+        owner = lookup(parts, part, "setting group")
+        hints = typing.get_type_hints(type(owner))
+        kind = lookup(
+            {k: v for k, v in hints.items() if not k.startswith("_")}, name, f"{part} setting"
+        )
+        changes.setdefault(part, {})[name] = _convert(path, value, kind)
+    if "name" in changes.get("method", {}):
+        raise SettingError("method.name cannot be changed; pass another method instead")
+    new = parts | {p: dataclasses.replace(parts[p], **fields) for p, fields in changes.items()}
+    row = dataclasses.replace(row, ppo=new["ppo"], network=new["network"])
+    return row.with_meta(env=new["env"]), new["method"]
+
+
+def _convert(path: str, value: Any, kind: Any) -> Any:
+    """Converts a value or a string to the field's type; a string lists several values with commas."""
+    if path == "env.kwargs" and isinstance(value, Mapping):
+        value = as_json(value)
+    origin, options = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        empty = value is None or (isinstance(value, str) and value.lower() == "none")
+        if empty and type(None) in options:
+            return None
+        kind = next(option for option in options if option is not type(None))
+        return _convert(path, value, kind)
+    if origin is tuple:
+        return tuple(_convert(path, item, options[0]) for item in _items(path, value))
+    if hasattr(kind, "_fields"):  # a named tuple
+        hints, items = typing.get_type_hints(kind), _items(path, value)
+        if len(items) != len(kind._fields):
+            raise SettingError(
+                f"{path} takes {len(kind._fields)} values, got {len(items)}: {value!r}"
+            )
+        kinds = [hints[field] for field in kind._fields]
+        return kind(*(_convert(path, i, k) for i, k in zip(items, kinds, strict=True)))
+    if kind not in PLAIN and not isinstance(value, str):
+        return tuple(value) if isinstance(value, list) else value
+    try:
+        return PLAIN[kind](value)
+    except (KeyError, ValueError, TypeError, OverflowError):
+        name = getattr(kind, "__name__", kind)
+        raise SettingError(f"{path} takes a {name}, got {value!r}") from None
+
+
+def _items(path: str, value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return [item for item in value.split(",") if item]
+    if not isinstance(value, Sequence):
+        raise SettingError(f"{path} takes several values, got {value!r}")
+    return list(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError
+    return float(value)
+
+
+def _int(value: Any) -> int:
+    number = _float(value)
+    if number != int(number):
+        raise ValueError
+    return int(value) if isinstance(value, numbers.Integral) else int(number)
+
+
+def _bool(value: Any) -> bool:
+    return {True: True, False: False, "true": True, "false": False}[
+        value.lower() if isinstance(value, str) else value
+    ]
+
+
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+PLAIN: dict[Any, Any] = {bool: _bool, int: _int, float: _float, str: _str}

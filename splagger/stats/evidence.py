@@ -1,0 +1,184 @@
+"""Everything that was recorded, looked up by name: curves of a method on an environment, values of an analysis."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from splagger.paper_numbers import PAPER
+from splagger.runs.analyses import AnalysisKey, find_analyses, read_description, read_values
+from splagger.runs.axes import PLURALS
+from splagger.runs.folder import RunFolder, find_runs
+from splagger.runs.record import RunRecord
+from splagger.stats import selection
+from splagger.stats.members import Members, Settings, default_settings, members_of, pool
+from splagger.stats.selection import Chosen
+
+COVERED = 0.9  # two runs count as equally long if the shorter has 90% of the longer one's frames
+
+
+@dataclass(frozen=True)
+class Series:
+    """A method on an environment, with given values of some swept settings; others are the run's defaults.
+
+    >>> Series.create("t-ls", "pearl", kl_weight=0.01).given
+    (('kl_weight', 0.01),)
+    """
+
+    env: str
+    method: str
+    given: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def create(cls, env: str, method: str, **given: float) -> "Series":
+        return cls(env, method, tuple(sorted((k, float(v)) for k, v in given.items())))
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """(environment, method)."""
+        return self.env, self.method
+
+    def settings(self, default: Settings) -> Settings:
+        """Returns `default` with the given values."""
+        return default._replace(**dict(self.given))
+
+
+class RecordedRun(NamedTuple):
+    """A run folder that was read."""
+
+    path: Path
+    record: RunRecord
+    members: dict[Settings, Members]
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """(environment, method)."""
+        return self.record.name
+
+
+class AnalysisValues(NamedTuple):
+    """Values of an analysis for one method."""
+
+    steps: np.ndarray  # [T]
+    values: np.ndarray  # [seeds, dimensions, T]
+
+
+class Evidence:
+    """Runs below some folders, and analyses below another."""
+
+    def __init__(self, runs: Sequence[RecordedRun], analyses: Path | None = None):
+        self.runs, self.analyses = list(runs), analyses
+        self._members: dict[Series, Members | None] = {}
+        self._values: dict[AnalysisKey, dict[str, AnalysisValues]] = {}
+
+    @classmethod
+    def read(cls, *roots: str | Path, analyses: str | Path | None = None) -> "Evidence":
+        """Reads all runs below `roots`. An analysis is a folder <analyses>/<name>/<when> with a values.csv."""
+        folders = {run.path.resolve(): run for root in roots for run in find_runs(root)}
+        runs = [_recorded(folder) for folder in folders.values()]
+        return cls(runs, Path(analyses) if analyses else None)
+
+    def members(self, series: Series) -> Members | None:
+        """Returns all agents trained for `series`, from any folder; None if there are none.
+
+        Runs with other settings than the environment's are other experiments and do not count, nor do short runs
+        beside longer ones. If runs of one name still disagree, the newest and those like it count.
+        """
+        if series not in self._members:
+            found = self._parts(series)
+            self._members[series] = pool([members for _, members in found]) if found else None
+        return self._members[series]
+
+    def _parts(self, series: Series) -> list[tuple[RecordedRun, Members]]:
+        """The runs that count for `series`, oldest first, with those of their members that it asks for."""
+        runs = [run for run in self.runs if run.name == series.name and _has_default_settings(run)]
+        wanted = [(run, series.settings(default_settings(run.record))) for run in runs]
+        found = without_trials([(run, run.members[s]) for run, s in wanted if s in run.members])
+        return [f for f in found if _agree(f[0].record.plan, found[-1][0].record.plan)]
+
+    def lacks(self, series: Series) -> bool:
+        """Whether there is no run of `series` that is as long as the paper's."""
+        members, protocol = self.members(series), PAPER.get(series.env)
+        if members is None:
+            return True
+        return protocol is not None and bool(members.frames[-1] < COVERED * protocol.frames)
+
+    def folders(self, series: Series) -> list[Path]:
+        """Returns the folders of the runs that count for `series`, oldest first."""
+        return [run.path for run, _ in self._parts(series)]
+
+    def counts(self, run: RecordedRun) -> bool:
+        """Whether the run is part of any series; newer runs may have replaced it."""
+        wanted = [Series.create(*run.name, **s._asdict()) for s in run.members]
+        return any(run is other for series in wanted for other, _ in self._parts(series))
+
+    def as_in_paper(self, series: Series) -> Chosen | None:
+        """Returns the best rate on the seeds it was chosen on, as the paper reports it."""
+        members = self.members(series)
+        return None if members is None else selection.as_in_paper(members)
+
+    def unbiased(self, series: Series) -> Chosen | None:
+        """Returns the best rate on seeds it was not chosen on, where there are such seeds."""
+        members = self.members(series)
+        return None if members is None else selection.unbiased(members)
+
+    def for_figures(self, series: Series) -> Chosen | None:
+        """Returns what figures draw."""
+        members = self.members(series)
+        return None if members is None else selection.for_figures(members)
+
+    def analysis(self, key: AnalysisKey, method: str) -> AnalysisValues | None:
+        """Returns the values of one method, or None if that analysis was not made."""
+        if self.analyses is None or not (self.analyses / key.folder).is_dir():
+            return None
+        if key not in self._values:
+            table = read_values(self.analyses / key.folder)
+            self._values[key] = {str(m): _wide(part) for m, part in table.groupby("method")}
+        return self._values[key].get(method)
+
+    def analyses_made(self) -> dict[AnalysisKey, dict[str, Any]]:
+        """Returns the description of every analysis."""
+        if self.analyses is None:
+            return {}
+        return {
+            key: read_description(self.analyses / key.folder)
+            for key in find_analyses(self.analyses)
+        }
+
+
+def _wide(table: Any) -> AnalysisValues:
+    wide = table.pivot_table(index=["seed", "dimension"], columns="step", values="value")
+    seeds = wide.index.get_level_values("seed").nunique()
+    values = wide.to_numpy(float).reshape(seeds, -1, wide.shape[1])
+    return AnalysisValues(wide.columns.to_numpy(float), values)
+
+
+def _recorded(folder: RunFolder) -> RecordedRun:
+    record = folder.record()
+    return RecordedRun(folder.path, record, members_of(folder, record))
+
+
+def _has_default_settings(run: RecordedRun) -> bool:
+    """Whether the environment is as its name says."""
+    protocol, episodes = PAPER.get(run.record.env), run.record.plan.get("episodes")
+    other = protocol and episodes not in (None, protocol.episodes)
+    return not other and not run.record.overrides
+
+
+def without_trials(
+    found: list[tuple[RecordedRun, Members]],
+) -> list[tuple[RecordedRun, Members]]:
+    """Returns runs oldest first, without unfinished ones and short ones beside longer ones."""
+    found = sorted(found, key=lambda f: f[0].record.started)
+    found = [f for f in found if f[0].record.finished] or found[-1:]
+    most = max((members.frames[-1] for _, members in found), default=0)
+    return [f for f in found if f[1].frames[-1] >= COVERED * most]
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Whether two plans are equal in all fields that both have, whatever grid they sweep."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return one == other
+    return all(_agree(one[k], other[k]) for k in (set(one) & set(other)) - set(PLURALS))

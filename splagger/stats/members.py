@@ -1,0 +1,104 @@
+"""The members of a run: one return curve per rate and seed, and how the best rate is chosen among them."""
+
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from splagger.runs.axes import SETTINGS
+from splagger.runs.curves import read_curves
+from splagger.runs.folder import RunFolder
+from splagger.runs.record import RunRecord
+
+# The swept numbers besides rate and seed: a field per axis.
+Settings = namedtuple("Settings", [axis.name for axis in SETTINGS])
+
+
+class Members(NamedTuple):
+    """Returns of agents that differ in rate and seed only, evaluated at the same frames."""
+
+    frames: np.ndarray  # [T]
+    returns: dict[tuple[float, int], np.ndarray]  # (rate, seed) → [T], NaN from where it stopped
+
+    @property
+    def rates(self) -> list[float]:
+        return sorted({rate for rate, _ in self.returns}, reverse=True)
+
+    def seeds(self, rate: float) -> list[int]:
+        return sorted(seed for r, seed in self.returns if r == rate)
+
+    def of(self, seeds: Sequence[int]) -> "Members":
+        """Returns those with one of `seeds`."""
+        return Members(self.frames, {k: v for k, v in self.returns.items() if k[1] in seeds})
+
+    def at(self, rates: Sequence[float]) -> "Members":
+        """Returns those with one of `rates`."""
+        return Members(self.frames, {k: v for k, v in self.returns.items() if k[0] in rates})
+
+    def curves(self, rate: float) -> np.ndarray:
+        """Returns the curves [S, T] at one rate.
+
+        An agent that stopped counts from there with its return before training. Leaving it out, or keeping its last
+        good return, would hide that it failed.
+        """
+        rows = [self.returns[rate, seed] for seed in self.seeds(rate)]
+        return np.array([np.where(np.isfinite(row), row, row[0]) for row in rows])
+
+
+def best_rate(members: Members) -> float:
+    """Returns the rate with the highest return, averaged over all evaluations and seeds (the paper's choice).
+
+    Rates at which an agent stopped early or is missing are chosen only if there are no others.
+    """
+    most = max(len(members.seeds(rate)) for rate in members.rates)
+
+    def merit(rate):
+        rows = [members.returns[rate, seed] for seed in members.seeds(rate)]
+        whole = len(rows) == most and all(np.isfinite(row).all() for row in rows)
+        return whole, members.curves(rate).mean()
+
+    return max(members.rates, key=merit)
+
+
+def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
+    """Returns the members of a run by their other settings; empty before the first evaluation."""
+    table = read_curves(folder.path, ["frames", "rate", "seed", *Settings._fields, "return"])
+    if table is None:
+        return {}
+    reached = np.unique(table["frames"].to_numpy(float))
+    frames = np.append(reached, _never_reached(record, reached))
+    found = {}
+    for settings, part in table.groupby(list(Settings._fields), sort=False):
+        wide = part.pivot_table(index="frames", columns=["rate", "seed"], values="return")
+        rows = {k: wide[k].reindex(frames).to_numpy(float) for k in wide.columns}
+        returns = {(float(r), int(s)): row for (r, s), row in rows.items() if np.isfinite(row[0])}
+        if returns:
+            found[Settings(*map(float, settings))] = Members(frames, returns)
+    return found
+
+
+def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:
+    """The evaluations that a finished run lacks because its last agent diverged before them."""
+    if not record.finished or len(frames) < 2:
+        return np.zeros(0)
+    last, interval = frames[-1], frames[1] - frames[0]
+    missing = int((record.arguments.get("frames", last) - last) // interval)
+    return last + interval * np.arange(1, missing + 1)
+
+
+def default_settings(record: RunRecord) -> Settings:
+    """Returns the settings of a run for which nothing else is asked: its environment's and its method's."""
+    return Settings(*(axis.default(record.plan)[0] for axis in SETTINGS))
+
+
+def pool(parts: Sequence[Members]) -> Members:
+    """Joins the members of several runs at the frames that all have; later parts replace earlier ones."""
+    frames = parts[0].frames
+    for part in parts[1:]:
+        frames = np.intersect1d(frames, part.frames)
+    returns = {}
+    for part in parts:
+        kept = np.isin(part.frames, frames)
+        returns |= {key: row[kept] for key, row in part.returns.items()}
+    return Members(frames, returns)

@@ -1,0 +1,60 @@
+"""At which rate, and on which seeds, a method is reported."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from splagger.stats.members import Members, best_rate
+
+# The seeds on which a rate is reported: new ones, the half that it was not chosen on, those that it was chosen on,
+# or any, where there was nothing to choose.
+FRESH, HELD_OUT, SAME, ONE_RATE = "fresh", "held out", "same", "one rate"
+
+
+class Chosen(NamedTuple):
+    """The curves at the chosen rate, and which seeds they are of."""
+
+    rate: float
+    frames: np.ndarray  # [T]
+    curves: np.ndarray  # [S, T]
+    source: str  # FRESH, HELD_OUT, SAME or ONE_RATE
+
+
+def as_in_paper(members: Members) -> Chosen:
+    """Returns the best rate on the seeds it was chosen on: what the paper reports."""
+    sweep = _sweep(members)
+    return _at(best_rate(sweep), sweep, SAME if len(sweep.rates) > 1 else ONE_RATE)
+
+
+def unbiased(members: Members) -> Chosen:
+    """Returns the best rate on seeds it was not chosen on: fresh ones, or half of at least four.
+
+    Without such seeds, returns what the paper reports.
+    """
+    sweep = _sweep(members)
+    rate = best_rate(sweep)
+    fresh = [s for s in members.seeds(rate) if (rate, s) not in sweep.returns]
+    if fresh:
+        return _at(rate, members.of(fresh), FRESH)
+    seeds = sorted({seed for _, seed in sweep.returns})
+    shared = sweep.at([rate for rate in sweep.rates if sweep.seeds(rate) == seeds])
+    if len(shared.rates) < 2 or len(seeds) < 4:
+        return as_in_paper(members)
+    return _at(best_rate(shared.of(seeds[::2])), shared.of(seeds[1::2]), HELD_OUT)
+
+
+def for_figures(members: Members) -> Chosen:
+    """Returns the best rate on fresh seeds if there are any, else what the paper reports."""
+    chosen = unbiased(members)
+    return chosen if chosen.source == FRESH else as_in_paper(members)
+
+
+def _sweep(members: Members) -> Members:
+    """Those whose seed was tried at several rates; all members if there are none."""
+    keys = list(members.returns)
+    several = {seed for _, seed in keys if sum(s == seed for _, s in keys) > 1}
+    return members.of(list(several)) if several else members
+
+
+def _at(rate: float, members: Members, source: str) -> Chosen:
+    return Chosen(rate, members.frames, members.curves(rate), source)

@@ -1,0 +1,38 @@
+"""A run in one line: its best rate, how its agents ended, and how fast it was."""
+
+from typing import NamedTuple
+
+from splagger.runs.folder import RunFolder
+from splagger.stats.members import best_rate, members_of
+
+
+class RunSummary(NamedTuple):
+    """The best rate of a run by mean return over training, and the returns of its seeds."""
+
+    env: str
+    method: str
+    rate: float
+    mean_return: float  # over training
+    final_return: float
+    seeds: int
+    frames_per_second: float | None
+    folder: str
+
+
+def summarize(folder: RunFolder) -> RunSummary:
+    """Summarizes a run that has reached its first evaluation."""
+    record = folder.record()
+    parts = members_of(folder, record).values()
+    members = max(parts, key=lambda m: m.curves(best_rate(m)).mean())
+    rate = best_rate(members)
+    curves = members.curves(rate)
+    return RunSummary(
+        record.env,
+        record.method,
+        rate,
+        float(curves.mean()),
+        float(curves[:, -1].mean()),
+        len(curves),
+        record.frames_per_second,
+        str(folder.path),
+    )

@@ -1,0 +1,137 @@
+"""What is compared on any task: the runs of one experiment, as one method with its settings."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from splagger.errors import RunError
+from splagger.runs.axes import PLURALS
+from splagger.stats.evidence import RecordedRun, without_trials
+from splagger.stats.members import Members, Settings, pool
+from splagger.stats.selection import Chosen, unbiased
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """A method with its settings, on a task."""
+
+    task: str  # the environment with everything that determines what happens in it
+    env: str
+    method: str
+    settings: tuple[str, ...]  # those that are not defaults
+    members: Members
+    folder: str  # the name of the newest run folder
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """The best rate, on seeds that it was not chosen on where there are any."""
+        return unbiased(self.members)
+
+    def distinguishing(self, others: Sequence["Variant"]) -> list[str]:
+        """Returns the settings that not all of `others` share."""
+        common = set(self.settings) if len(others) > 1 else set()
+        for other in others:
+            common &= set(other.settings)
+        return [word for word in self.settings if word not in common]
+
+
+def variants(runs: Sequence[RecordedRun]) -> list[Variant]:
+    """Joins runs that differ only in their grid; each value of a swept setting is a variant of its own.
+
+    So is each folder in which the same run was made again. Variants that nothing else distinguishes (code was edited)
+    are named by their folder.
+    """
+    found = [one for group in _groups(runs) for one in _by_settings(*group)]
+    if not found:
+        raise RunError("none of these runs has reached its first evaluation yet")
+    named = Counter((one.env, one.method, one.settings) for one in found)
+    return [
+        replace(one, settings=(*one.settings, f"run {one.folder}"))
+        if named[one.env, one.method, one.settings] > 1
+        else one
+        for one in found
+    ]
+
+
+def _groups(runs: Sequence[RecordedRun]) -> Iterator[tuple[list[RecordedRun], list[str]]]:
+    """(runs of one experiment, words that distinguish it beyond its settings)."""
+    begun = [run for run in runs if run.members]
+    for group in _gather(begun, _experiment):
+        env, episodes = group[0].record.env, group[0].record.episodes
+        others = {run.record.episodes for run in begun if run.record.env == env}
+        words = [f"episodes {episodes}"] if others - {episodes, None} and episodes else []
+        place, parts = _root, [group]
+        if _has_repeats(group):
+            parts = _gather(group, place)
+        if any(map(_has_repeats, parts)):
+            place = lambda run: run.path.resolve()  # noqa: E731
+            parts = _gather(group, place)
+        for part in parts:
+            yield part, [*words, f"in {_relative(place(part[0]))}"] if len(parts) > 1 else words
+
+
+def _has_repeats(group: list[RecordedRun]) -> bool:
+    """Whether the same run is there twice."""
+    return len({_text(run.record.plan) for run in group}) < len(group)
+
+
+def _by_settings(group: list[RecordedRun], more: list[str]) -> Iterator[Variant]:
+    """One variant per value of the swept settings."""
+    swept: dict[Settings, list[tuple[RecordedRun, Members]]] = {}
+    for run in group:
+        for settings, members in run.members.items():
+            swept.setdefault(settings, []).append((run, members))
+    differ = [k for k in Settings._fields if len({getattr(s, k) for s in swept}) > 1]
+    overrides = group[0].record.overrides
+    changed = [word for item in overrides.items() for word in _words(*item)]
+    for settings, found in swept.items():
+        words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in differ]
+        counted = without_trials(found)
+        members, last = pool([members for _, members in counted]), counted[-1][0]
+        all_words = (*changed, *words, *more)
+        yield Variant(_task(last), *last.name, all_words, members, last.path.resolve().name)
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """A setting as figures show it; the arguments of an environment one by one."""
+    if name != "env.kwargs":
+        return [f"{name}={value}"]
+    return [f"{key}={one}" for key, one in json.loads(value).items()]
+
+
+def _gather(
+    runs: Iterable[RecordedRun], key: Callable[[RecordedRun], Any]
+) -> list[list[RecordedRun]]:
+    groups: dict[Any, list[RecordedRun]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return list(groups.values())
+
+
+def _experiment(run: RecordedRun) -> str:
+    """Everything that two runs of one experiment have in common."""
+    plan = run.record.plan
+    return _text({k: v for k, v in plan.items() if k not in {*PLURALS, "updates"}})
+
+
+def _task(run: RecordedRun) -> str:
+    return _text([run.record.plan.get(k) for k in ("env", "environment", "episodes")])
+
+
+def _root(run: RecordedRun) -> Path:
+    """The folder that holds environments, which hold methods, which hold runs."""
+    return run.path.resolve().parent.parent.parent
+
+
+def _relative(path: Path) -> Path:
+    """The path relative to the working directory, if it is below."""
+    here = Path().resolve()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, sort_keys=True)

@@ -1,0 +1,63 @@
+"""`splagger.train` and `splagger.curves`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from splagger.errors import RunError
+from splagger.methods import Method
+from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
+from splagger.runs.curves import read_curves
+from splagger.runs.folder import RunFolder
+from splagger.runs.run import Number, Run
+from splagger.training.runner import execute
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def train(
+    env: Any,
+    method: str | Method,
+    rates: Number | Sequence[Number] = PAPER_RATES,
+    seeds: int | Sequence[int] = PAPER_SEEDS,
+    frames: Number | None = None,
+    out: str | Path = "runs",
+    settings: Mapping[str, Any] | None = None,
+    force: bool = False,
+    show: bool = True,
+    save_every: Number = 120.0,
+    episodes: int | None = None,
+    **axes: Number | Sequence[Number],
+) -> "pandas.DataFrame":
+    """Trains all rates × seeds in one program and returns the curves, one row per evaluation and member.
+
+    - `env`: a name, a row of `ENVS`, or an environment: of our protocol, or from `splagger.from_gymnasium` or
+      `splagger.from_gymnax`.
+    - `method`: a name, an import path ("package.module:name") or a `Method`.
+    - `rates`, `seeds`: learning rates, and seeds or their number.
+    - `frames`: environment steps per member; the environment's own number if not given.
+    - `out`: the folder for run folders. A finished run is not trained again, an interrupted one continues.
+    - `settings`: overrides such as {"ppo.entropy": 0}.
+    - `force`: start over.
+    - `show`: print progress.
+    - `save_every`: seconds between checkpoints.
+    - `episodes`: episodes per task.
+    - `axes`: other axes to sweep: `entropy_weights`, `kl_weights`, `temperatures`.
+
+    The run folder is in the frame's `attrs["folder"]`: pass it to `splagger.load`.
+    """
+    run = Run.create(env, method, frames, settings, episodes, rates=rates, seeds=seeds, **axes)
+    folder, _ = execute(run, out, force, save_every, show)
+    return curves(folder.path)
+
+
+def curves(path: str | Path) -> "pandas.DataFrame":
+    """Returns the curves of a run folder."""
+    folder = RunFolder(path)
+    folder.record()  # raises if this is not a run folder
+    frame = read_curves(folder.path)
+    if frame is None:
+        raise RunError(f"{path} has not reached its first evaluation yet")
+    frame.attrs["folder"] = str(path)
+    return frame

@@ -1,0 +1,66 @@
+"""Measuring the speed of training on this machine."""
+
+import resource
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from splagger.errors import SettingError
+from splagger.runs.provenance import provenance
+from splagger.runs.run import Run
+from splagger.training.program import compile_grid
+
+
+def measure(
+    env: str,
+    method: str,
+    runs: int = 1,
+    blocks: int = 3,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Returns frames per second of the median block, all runs together, with and without the evaluation at its end.
+
+    Also returns the seconds of compilation and the peak memory. `settings` are overrides such as {"ppo.envs": 64}.
+    """
+    if runs < 1 or blocks < 1:
+        raise SettingError(f"runs and blocks must be positive, got {runs} and {blocks}")
+    run = Run.create(env, method, rates=[1e-3], seeds=runs, overrides=settings)
+    program = compile_grid(run.config, run.points)
+    compile_seconds = program.compile("block")
+    state, _ = program.block(program.init())  # to warm up
+    program.evaluate(state)
+    times, evaluations = [], []
+    for _ in range(blocks):
+        started = time.monotonic()
+        state, _ = program.block(state)
+        middle = time.monotonic()
+        program.evaluate(state)
+        times.append(middle - started)
+        evaluations.append(time.monotonic() - middle)
+    block, evaluation = float(np.median(times)), float(np.median(evaluations))
+    frames = run.config.ppo.batch * run.config.ppo.eval_interval * runs
+    return {
+        "frames_per_second": frames / (block - evaluation),
+        "frames_per_second_with_evaluation": frames / block,
+        "seconds_per_update": (block - evaluation) / run.config.ppo.eval_interval,
+        "compile_seconds": compile_seconds,
+        "peak_host_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
+        "peak_device_memory_gb": _device_memory(),
+        "runs": runs,
+        "provenance": provenance(_command(env, method, runs, blocks, settings or {})),
+    }
+
+
+def _command(env: str, method: str, runs: int, blocks: int, settings: Mapping[str, Any]) -> str:
+    changes = [f"{name}={value}" for name, value in settings.items()]
+    words = f"splagger bench {env} {method} --runs {runs} --blocks {blocks}"
+    return " ".join([words, "--set", *changes]) if changes else words
+
+
+def _device_memory() -> float | None:
+    stats = jax.devices()[0].memory_stats() or {}
+    peak = stats.get("peak_bytes_in_use")
+    return peak / 1e9 if peak else None

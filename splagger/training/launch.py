@@ -1,0 +1,74 @@
+"""Launching many experiments, one after another or several at a time.
+
+Several programs can share a GPU: while one compiles or waits for the latency of its steps, the others compute. With
+NVIDIA's Multi-Process Service (`nvidia-cuda-mps-control -d`) their kernels run at the same time.
+"""
+
+import concurrent.futures as futures
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from splagger.errors import Interrupted, SettingError
+from splagger.runs.folder import RunFolder
+from splagger.runs.run import Number, Run
+from splagger.training.runner import execute
+
+
+def train_all(
+    runs: Sequence[Run], out: str | Path, jobs: int = 1, save_every: Number = 120.0
+) -> list[RunFolder]:
+    """Trains each run in a program of its own, `jobs` at a time; returns their folders.
+
+    If one fails, those that have begun continue to their end or to Ctrl-C, and no other begins.
+    """
+    if jobs < 1:
+        raise SettingError(f"jobs must be at least 1, got {jobs}")
+    if jobs == 1 or len(runs) < 2:
+        return [execute(run, out, save_every=save_every)[0] for run in runs]
+    # No process may reserve the GPU's memory for itself; children inherit this.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches only this process, which then
+    # terminates the children.
+    pool = futures.ProcessPoolExecutor(
+        min(jobs, len(runs)), multiprocessing.get_context("spawn"), initializer=os.setpgrp
+    )
+    with pool, _stopped_by_sigterm():
+        begun = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
+        try:
+            return [RunFolder(future.result()) for future in begun]
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            for process in multiprocessing.active_children():
+                process.terminate()  # those that train save first
+            raise Interrupted from None
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm():
+    """Treats SIGTERM like Ctrl-C. Outside of the main thread it does nothing: signals are not handled there."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _train(arguments: dict[str, Any], out: str, save_every: Number) -> Path:
+    """Trains in a child process; progress is printed as plain lines, since several processes print at once."""
+    folder, _ = execute(Run.create(**arguments), out, save_every=save_every, show="lines")
+    return folder.path

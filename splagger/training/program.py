@@ -1,0 +1,134 @@
+"""The compiled program of a whole grid: every run is a member of one vmap, and devices share the members."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from splagger.nn.gpu.number_types import on_gpu
+from splagger.ppo import train
+from splagger.ppo.settings import Config, Tunables
+from splagger.runs.axes import AXES
+from splagger.runs.run import Point
+from splagger.training.compiler import compiler_options, release_memory, set_up_compiler
+
+
+class Program(NamedTuple):
+    """Functions of the whole grid; leaves have a leading run axis.
+
+    `compile(*names)` compiles some of "init", "evaluate" and "block" at the same time and returns the seconds it
+    took. Without it, each function is compiled when it is first called.
+    """
+
+    init: Callable[[], train.TrainState]
+    evaluate: Callable[[train.TrainState], dict[str, np.ndarray]]
+    block: Callable[[train.TrainState], tuple[train.TrainState, dict[str, np.ndarray]]]
+    compile: Callable[..., float]
+    pack: Callable[[train.TrainState], Any]  # the state to save, without padding
+    unpack: Callable[[Any], train.TrainState]
+    example: Any  # shapes and dtypes of the state to save
+
+
+class _Parts:
+    """Named functions that are compiled ahead of time for given arguments."""
+
+    def __init__(self, **functions: tuple[Any, tuple]):
+        self.functions = functions
+        self.compiled: dict[str, Any] = {}
+
+    def compile(self, *names: str) -> float:
+        """Compiles those of `names` that are not compiled yet; returns the seconds it took."""
+        started = time.monotonic()
+        missing = [name for name in names if name not in self.compiled]
+        functions = [self.functions[name] for name in missing]
+        lowered = [function.lower(*arguments) for function, arguments in functions]
+        if lowered:
+            # All at once for a GPU; the compiler for CPUs uses every core already.
+            with ThreadPoolExecutor(len(lowered) if on_gpu() else 1) as pool:
+                programs = pool.map(lambda one: one.compile(), lowered)
+                self.compiled |= dict(zip(missing, programs, strict=True))
+            release_memory()  # half a gigabyte of the compiler's
+        return time.monotonic() - started
+
+    def __call__(self, name: str, *arguments):
+        self.compile(name)
+        return self.compiled[name](*arguments)
+
+
+def compile_grid(config: Config, points: Sequence[Point]) -> Program:
+    """Returns one program for all of `points`.
+
+    Each of several devices gets an equal share of the runs. Where their number does not divide evenly, the last
+    run is repeated, and the copies are dropped from all results.
+    """
+    set_up_compiler()
+    devices = jax.devices()[: len(points)]
+    padded = list(points) + [points[-1]] * (-len(points) % len(devices))
+    tunables, keys = _arrays(padded)
+    mesh = Mesh(np.array(devices), ("run",))
+    runs = PartitionSpec("run")
+    shard = NamedSharding(mesh, runs)
+    tunables, keys = jax.device_put((tunables, keys), shard)
+
+    options = compiler_options()
+
+    def over_runs(function, donate=()):
+        mapped = jax.vmap(function)
+        if len(devices) > 1:
+            mapped = jax.shard_map(
+                mapped, mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False
+            )
+        return jax.jit(mapped, donate_argnums=donate, compiler_options=options)
+
+    init = over_runs(lambda tunables, key: train.init(config, tunables, key))
+    evaluate = over_runs(lambda state: train.evaluation(config, state))
+    block = over_runs(lambda tunables, state: train.block(config, tunables, state), donate=(1,))
+    shapes = jax.eval_shape(init, tunables, keys)
+    abstract = jax.tree.map(
+        lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=shard), shapes
+    )
+    runs_only = lambda state: jax.tree.map(lambda leaf: leaf[: len(points)], state)  # noqa: E731
+
+    def unpack(saved):
+        """Puts saved runs on their devices, with the last one repeated as padding."""
+        index = np.minimum(np.arange(len(padded)), len(points) - 1)
+        return jax.device_put(jax.tree.map(lambda leaf: leaf[index], saved), shard)
+
+    def to_host(metrics):
+        return {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
+
+    parts = _Parts(
+        init=(init, (tunables, keys)),
+        evaluate=(evaluate, (abstract,)),
+        block=(block, (tunables, abstract)),
+    )
+
+    def run_block(state):
+        state, metrics = parts("block", tunables, state)
+        return state, to_host(metrics)
+
+    return Program(
+        lambda: parts("init", tunables, keys),
+        lambda state: to_host(parts("evaluate", state)),
+        run_block,
+        parts.compile,
+        runs_only,
+        unpack,
+        jax.eval_shape(runs_only, shapes),
+    )
+
+
+def _arrays(points: Sequence[Point]) -> tuple[Tunables, jax.Array]:
+    """The tunables and random keys of all members, as arrays [runs]."""
+    columns = {
+        axis.tunable: jnp.array([getattr(p, axis.name) for p in points], jnp.float32)
+        for axis in AXES
+        if axis.tunable is not None
+    }
+    return Tunables(**columns), jax.vmap(jr.key)(jnp.array([p.seed for p in points], jnp.uint32))

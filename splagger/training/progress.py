@@ -1,0 +1,128 @@
+"""How a run is going: a live view on a terminal, plain lines elsewhere."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from splagger.runs.run import Point
+
+
+class Silent:
+    """Shows nothing."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def begin(self, seconds: float) -> None:
+        """Called when the program is compiled, which took so long."""
+
+    def show(self, update: int, frames: int, rate: float, returns: Sequence[float]) -> None:
+        """Called after every block with the frames a second of training and each run's return."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know."""
+
+
+class Lines(Silent):
+    """One line every few seconds: for logs and pipes."""
+
+    def __init__(
+        self,
+        title: str,
+        points: Sequence[Point],
+        updates: int,
+        every: float = 10.0,
+        write: Callable[[str], Any] = print,
+    ):
+        self.title, self.points, self.updates = title, points, updates
+        self.every, self.write, self.last = every, write, -math.inf
+
+    def __enter__(self):
+        self.write(f"{self.title}  compiling …")
+        return self
+
+    def begin(self, seconds):
+        self.write(f"{self.title}  compiled in {seconds:.0f} s, training …")
+
+    def show(self, update, frames, rate, returns):
+        now = time.monotonic()
+        if now - self.last < self.every and update < self.updates:
+            return
+        self.last = now
+        best = max((r for r in returns if math.isfinite(r)), default=math.nan)
+        self.write(
+            f"{self.title}  update {update}/{self.updates}  {frames:,} frames a run  {rate:,.0f} frames/s"
+            f"  {self.remaining(update, frames, rate)}  best return {best:.2f}"
+        )
+
+    def note(self, text):
+        self.write(text)
+
+    def remaining(self, update, frames, rate) -> str:
+        """Hours, minutes and seconds at this speed."""
+        left = int((self.updates - update) / max(update, 1) * frames * len(self.points) / rate)
+        minutes, seconds = divmod(left, 60)
+        hours, minutes = divmod(minutes, 60)
+        return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d} to go"
+
+
+class LiveView(Lines):
+    """A bar and a table of the return at each rate, redrawn in place."""
+
+    live: Any = None
+
+    def __enter__(self):
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        text = Text(f"{self.title}: compiling …")
+        self.live = Live(text, console=Console(stderr=True), refresh_per_second=4)
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.live.__exit__(*error)
+
+    def begin(self, seconds):
+        self.live.update(f"{self.title}: compiled in {seconds:.0f} s, training …")
+
+    def show(self, update, frames, rate, returns):
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        head = (
+            f"[bold]{self.title}[/]  {frames:,} frames a run  {rate:,.0f} frames/s"
+            f"  {self.remaining(update, frames, rate)}"
+        )
+        table = Table("rate", "mean return", "best", "seeds", box=None, header_style="dim")
+        for learning_rate in dict.fromkeys(p.rate for p in self.points):
+            mine = [r for p, r in zip(self.points, returns, strict=True) if p.rate == learning_rate]
+            fine = [r for r in mine if math.isfinite(r)]
+            mean = f"{sum(fine) / len(fine):.2f}" if fine else "stopped"
+            best = f"{max(fine):.2f}" if fine else ""
+            table.add_row(f"{learning_rate:g}", mean, best, f"{len(fine)}/{len(mine)}")
+        self.live.update(Group(head, ProgressBar(total=self.updates, completed=update), table))
+
+    def note(self, text):
+        from rich.console import Console
+
+        console = self.live.console if self.live else Console(stderr=True)
+        console.print(text, style="yellow")
+
+
+def choose(
+    title: str, points: Sequence[Point], updates: int, show: bool | Literal["lines"] = True
+) -> Silent:
+    """The view that fits where the output goes; "lines" anywhere."""
+    import sys
+
+    if not show:
+        return Silent()
+    view = LiveView if sys.stderr.isatty() and show != "lines" else Lines
+    return view(title, points, updates)

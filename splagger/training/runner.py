@@ -1,0 +1,279 @@
+"""Executing a run: blocks of updates, and between them progress, curves, checkpoints and interruptions."""
+
+import contextlib
+import math
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from splagger.bridges import unwrapped_errors
+from splagger.errors import EnvError, Interrupted, RunError
+from splagger.ppo.train import TrainState
+from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
+from splagger.runs.curves import read_curves, write_curves
+from splagger.runs.folder import EVENTS, RunFolder
+from splagger.runs.provenance import provenance
+from splagger.runs.record import RunRecord
+from splagger.runs.run import Number, Point, Run
+from splagger.runs.storage import writing
+from splagger.training import progress
+from splagger.training.events import Events
+from splagger.training.program import Program, compile_grid
+
+TRAINING_METRICS = (
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "kl",
+    "reconstruction_loss",
+    "encoder_grad_norm",
+    "policy_grad_norm",
+    "clip_fraction",
+    "first_ratio_error",
+    "explained_variance",
+)
+
+
+class Execution:
+    """One stretch of work on a run, from its last checkpoint (or its start) to its end or an interruption."""
+
+    def __init__(
+        self,
+        run: Run,
+        folder: RunFolder,
+        record: RunRecord,
+        save_every: Number,
+        view: progress.Silent,
+    ):
+        self.run, self.folder, self.record = run, folder, record
+        self.view, self.save_every = view, save_every
+        self.config, self.points = run.config, run.points
+        self.rows: list[dict[str, Any]] = []
+        self.stopped: dict[str, int] = {}
+        self.update, self.seconds = 0, 0.0
+
+    def work(self) -> None:
+        """Trains to the end; on a signal, saves and raises `Interrupted`."""
+        program = compile_grid(self.config, self.points)
+        state = self._resume(program)
+        events = Events(self.folder.path / EVENTS, self.points, self._frames())
+        saved, stop = time.monotonic(), _StopRequest(self.view)
+        try:
+            with stop, self.view:
+                needed = ("block",) if state else ("init", "evaluate", "block")
+                seconds = round(program.compile(*needed), 1)
+                self.record = replace(self.record, compile_seconds=seconds)
+                self.view.begin(seconds)
+                state = state or self._begin(program)
+                while self.update < self.config.updates and not stop.requested and self._alive():
+                    state = self._block(program, state, events)
+                    if time.monotonic() - saved > self.save_every:
+                        self._save(program.pack(state))
+                        saved = time.monotonic()
+        finally:
+            events.close()
+        self._save(
+            program.pack(state), done=self.update >= self.config.updates or not self._alive()
+        )
+        if stop.requested and self.update < self.config.updates:
+            raise Interrupted
+
+    def _begin(self, program: Program) -> TrainState:
+        state = program.init()
+        metrics = program.evaluate(state)
+        if not np.isfinite(metrics["return"]).any():
+            raise RunError(
+                f"{self.run.row.name}: the return is {metrics['return'][0]} before any training; look for NaN or "
+                "infinity in its rewards and observations"
+            )
+        self._append(metrics, None)
+        return state
+
+    def _resume(self, program: Program) -> TrainState | None:
+        """Restores the last checkpoint, with the curves cut back to it; None if there is none."""
+        restored = restore_checkpoint(self.folder, program.example)
+        if restored is None:
+            return None
+        self.update, saved = restored
+        record = self.folder.record()
+        self.seconds = record.seconds
+        self.stopped = {k: u for k, u in record.stopped.items() if u <= self.update}
+        curves: Any = read_curves(self.folder.path)
+        if curves is not None:
+            self.rows = curves[curves["update"] <= self.update].to_dict("records")
+        return program.unpack(saved)
+
+    def _block(self, program: Program, state: TrainState, events: Events) -> TrainState:
+        started = time.monotonic()
+        state, metrics = _interruptible(program.block, state)
+        elapsed = time.monotonic() - started
+        self.update += self.config.ppo.eval_interval
+        self.seconds += elapsed
+        self._append(metrics, events)
+        frames = self.config.ppo.batch * self.config.ppo.eval_interval * len(self.points)
+        self.view.show(
+            self.update, self._frames(), frames / elapsed, [float(r) for r in metrics["return"]]
+        )
+        return state
+
+    def _append(self, metrics: dict[str, np.ndarray], events: Events | None) -> None:
+        """Appends a row for each healthy member, and reports those that have just diverged."""
+        for index, point in enumerate(self.points):
+            values = {name: float(column[index]) for name, column in sorted(metrics.items())}
+            name = _name(point)
+            if name in self.stopped:
+                continue
+            if not all(math.isfinite(v) for v in values.values()):
+                self.stopped[name] = self.update
+                others = "the other runs continue" if self._alive() else "no run is left"
+                self.view.note(
+                    f"stopped: rate {point.rate:g}, seed {point.seed} is not finite at update {self.update}; {others}"
+                )
+                continue
+            row = {
+                "update": self.update,
+                "frames": self._frames(),
+                **point._asdict(),
+                **_ordered(values),
+            }
+            self.rows.append(row)
+            if events:
+                events.add(index, row)
+
+    def _save(self, state: Any, done: bool = False) -> None:
+        """Writes the curves first, then the state: curves on disk never lack rows that the state implies."""
+        total = self._frames() * len(self.points)
+        self.record = replace(
+            self.record,
+            update=self.update,
+            frames=self._frames(),
+            finished=done,
+            seconds=round(self.seconds, 3),
+            frames_per_second=round(total / self.seconds, 1) if self.seconds else None,
+            stopped=self.stopped,
+        )
+        with writing_run(self.folder):
+            write_curves(self.folder.path, self.rows)
+            save_checkpoint(self.folder, self.update, state)
+            self.folder.write_record(self.record)
+
+    def _frames(self) -> int:
+        return self.update * self.config.ppo.batch
+
+    def _alive(self) -> bool:
+        return len(self.stopped) < len(self.points)
+
+
+def writing_run(folder: RunFolder):
+    """Reports a full disk as such."""
+    return writing(
+        f"to {folder.path}",
+        "the last checkpoint is intact: free some space and run the same command again",
+    )
+
+
+def _interruptible(function: Callable[..., Any], *args: Any) -> Any:
+    """Calls `function` in a thread: Python handles signals only between steps of the main thread."""
+    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def work():
+        try:
+            done.put((function(*args), None))
+        except BaseException as error:
+            done.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        with contextlib.suppress(queue.Empty):
+            result, error = done.get(timeout=0.2)
+            break
+    if error is not None:
+        raise error
+    return result
+
+
+class _StopRequest:
+    """Notes SIGINT and SIGTERM, so that the present block is finished and saved; a second one stops at once."""
+
+    def __init__(self, view: progress.Silent):
+        self.requested, self.previous, self.view = False, {}, view
+
+    def __enter__(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self.previous[number] = signal.signal(number, self._note)
+            except ValueError:  # not in the main thread, which handles signals itself
+                return self
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number, frame):
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+        self.view.note(
+            "stopping after this block of updates, to save it; interrupt again to stop at once without saving"
+        )
+
+
+def execute(
+    run: Run,
+    out: str | Path = "runs",
+    force: bool = False,
+    save_every: Number = 120.0,
+    show: bool | Literal["lines"] = True,
+) -> tuple[RunFolder, bool]:
+    """Trains a run to its end; returns (folder, whether there was anything to do).
+
+    A finished run is left alone, and an unfinished one continues from its last checkpoint.
+    """
+    folder = RunFolder(run.folder(out))
+    with writing(f"to {out}", "choose another --out"):
+        folder.path.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        if force:
+            folder.clear()
+        record = folder.record() if folder.exists else None
+        if record is not None and _is_complete(record, run):
+            return folder, False
+        title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
+        view = progress.choose(title, run.points, run.config.updates, show)
+        record = record or RunRecord(run.describe(), {}, provenance(run.command()))
+        record = replace(record, arguments=run.arguments(), finished=False)
+        with writing_run(folder):
+            folder.write_record(record)
+        try:
+            with unwrapped_errors():
+                Execution(run, folder, record, save_every, view).work()
+        except EnvError as error:
+            raise RunError(
+                f"{error}. Only what came after the last checkpoint is lost: fix the environment, and the same "
+                "command continues"
+            ) from error
+    return folder, True
+
+
+def _is_complete(record: RunRecord, run: Run) -> bool:
+    """Whether a finished run has as many updates as wanted, or no member that could continue."""
+    exhausted = len(record.stopped) == len(run.points)
+    return record.finished and (exhausted or record.update >= run.config.updates)
+
+
+def _name(point: Point) -> str:
+    return ",".join(f"{k}={v!r}" for k, v in point._asdict().items())
+
+
+def _ordered(values: dict[str, float]) -> dict[str, float]:
+    """Returns first, then all training metrics, which are NaN before training."""
+    returns = {k: v for k, v in values.items() if k.startswith("return")}
+    return returns | {name: values.get(name, math.nan) for name in TRAINING_METRICS}

@@ -1,0 +1,134 @@
+"""Environments of gymnax's kind in our meta-episodes: nothing is lost at the end of an episode."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from splagger.bridges import from_gymnax
+from splagger.envs import Env, EnvSpec, MetaEnv
+from splagger.spaces import Continuous, Discrete
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Params:
+    speed: float = 2.0
+    max_steps_in_episode: int = 3
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    place: float
+    time: int
+
+
+class Runner:
+    """A runner; behind 4 is the end. Releases before 1.0 count the time limit as an end."""
+
+    name, default_params = "Runner-v0", Params()
+
+    def observation_space(self, params):
+        return SimpleNamespace(shape=(1, 2))
+
+    def action_space(self, params):
+        return SimpleNamespace(n=2)
+
+    def reset_env(self, key, params):
+        return self.see(State(0.0, 0)), State(0.0, 0)
+
+    def step_env(self, key, state, action, params):
+        state = State(state.place + params.speed * action, state.time + 1)
+        return self.see(state), state, state.place, self.over(state, params), {}
+
+    def over(self, state, params):
+        return (state.place > 4) | (state.time >= params.max_steps_in_episode)
+
+    def see(self, state):
+        return jnp.array([[state.place, state.time]], jnp.float32)
+
+    def step(self, *_):
+        raise AssertionError("step() resets by itself")
+
+    reset = step
+
+
+class Newer(Runner):
+    """As since 1.0: the time limit is asked for."""
+
+    def over(self, state, params):
+        return state.place > 4
+
+    def is_truncated(self, state, params):
+        return state.time >= params.max_steps_in_episode
+
+
+class Thrower(Runner):
+    """Actions are numbers from 0 to 10; seen is which of three places."""
+
+    def action_space(self, params):
+        return SimpleNamespace(low=0.0, high=10.0, shape=())
+
+    def observation_space(self, params):
+        return SimpleNamespace(n=3)
+
+    def see(self, state):
+        return jnp.int32(state.place > 4)
+
+
+def live(env, actions):
+    state, outs = env.reset(jr.key(0)), []
+    step = jax.jit(env.step)
+    for t, action in enumerate(actions):
+        state, out = step(jr.key(t), state, jnp.asarray(action))
+        outs.append(jax.device_get((state.obs, out)))
+    return outs
+
+
+@pytest.mark.parametrize("kind", [Runner, Newer])
+def test_last_observations_are_kept_and_time_limits_are_no_ends(kind):
+    adapted = from_gymnax(kind())
+    assert isinstance(adapted, Env)
+    assert adapted.spec == EnvSpec("gymnax:Runner-v0", 2, Discrete(2), 3)
+    env = MetaEnv(adapted, episodes=2)
+    outs = live(env, [0, 1, 0, 1, 1, 1])
+    seen = [out.next_obs.tolist() for _, out in outs]
+    assert seen == [[0, 1, 0], [2, 2, 0], [2, 3, 1], [2, 1, 0], [4, 2, 0], [6, 3, 1]]
+    # The last step ends the task and reaches the limit; only newer releases can tell.
+    ended = kind is Newer
+    assert [bool(out.truncated) for _, out in outs] == [False, False, True, False, False, not ended]
+    assert [bool(out.terminated) for _, out in outs] == [False] * 5 + [ended]
+    assert [bool(out.task_done) for _, out in outs] == [False] * 5 + [True]
+    assert [obs.tolist() for obs, _ in outs][2] == [0, 0, 1]
+    fast = MetaEnv(from_gymnax(kind(), Params(speed=5.0)), episodes=2)
+    _, out = live(fast, [1])[0]
+    assert out.terminated and not out.truncated and out.next_obs.tolist() == [5, 1, 1]
+
+
+def test_parameters_are_the_task():
+    def draw(key, params):
+        return dataclasses.replace(params, speed=jr.uniform(key))
+
+    env = MetaEnv(from_gymnax(Newer(), task=draw), episodes=2)
+    outs = live(env, [1] * 12)
+    speeds = np.array([out.next_obs[0] for _, out in outs[::3]])
+    assert speeds[0] == speeds[1] != speeds[2] == speeds[3]
+
+
+def test_numbers_are_scaled_and_places_are_one_hot():
+    env = from_gymnax(Thrower())
+    assert env.spec.space == Continuous(1) and env.spec.obs_size == 3
+    task = env.sample_task(jr.key(0))
+    state, obs = env.reset(jr.key(0), task)
+    _, out = env.step(jr.key(0), task, state, jnp.array([0.0]))
+    assert (out.reward, out.obs.tolist(), obs.tolist()) == (10.0, [0, 1, 0], [1, 0, 0])
+
+
+def test_an_environment_without_a_time_limit_is_refused():
+    with pytest.raises(ValueError, match="Runner-v0: params must have max_steps_in_episode"):
+        _ = from_gymnax(Runner(), params=SimpleNamespace(speed=1.0)).spec

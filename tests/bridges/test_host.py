@@ -1,0 +1,378 @@
+"""Gymnasium's environments in our loop: the same meta-episodes, pure functions, and errors with names."""
+
+import dataclasses
+import functools as ft
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+
+from splagger.bridges import HostMetaEnv, from_gymnasium, unwrapped_errors
+from splagger.bridges.gym_env import GymEnv
+from splagger.bridges.host import pool_of
+from splagger.envs import MetaEnv
+from splagger.envs.protocol import EnvSpec, Step
+from splagger.errors import EnvError
+from splagger.spaces import Continuous, Discrete
+from tests.bridges import gym_probes
+
+STEPS = 24
+ACTIONS = jr.bernoulli(jr.key(5), 0.6, (STEPS, 2, 3)).astype(jnp.int32)
+
+
+class JaxWalk(eqx.Module):
+    """`gym_probes.Walk` in our protocol, with the task of seed 0."""
+
+    secret: float = eqx.field(static=True)
+
+    @property
+    def spec(self):
+        return EnvSpec("walk", 3, Discrete(2), 4)
+
+    def sample_task(self, key):
+        return jnp.float32(self.secret)
+
+    def reset(self, key, task):
+        return jnp.zeros(2), self._seen(task, jnp.zeros(2))
+
+    def step(self, key, task, state, action):
+        state = state + jnp.stack([1.0, action.astype(jnp.float32)])
+        terminated = state[1] == 3
+        cut = ~terminated & (state[0] == 4)
+        return state, Step(self._seen(task, state), task + state[1], terminated, cut)
+
+    def _seen(self, task, state):
+        return jnp.stack([state[0], task, state[1]])
+
+
+def walk(kind="Walk", episodes=2, **settings) -> HostMetaEnv:
+    settings = {"max_steps": 4} | settings
+    return from_gymnasium(f"tests.bridges.gym_probes:{kind}", episodes=episodes, **settings)
+
+
+def begin(env, seed=0):
+    return jax.jit(jax.vmap(jax.vmap(env.reset)))(jr.split(jr.key(seed), (2, 3)))
+
+
+@ft.cache
+def stepping(env):
+    return jax.jit(jax.vmap(jax.vmap(env.step)))
+
+
+def live(env, state, actions=ACTIONS, first=0):
+    """(state, [what each step brought]), the state after each included."""
+    outs = []
+    for t, action in enumerate(actions, first):
+        state, out = stepping(env)(jr.split(jr.key(t), (2, 3)), state, action)
+        outs.append(jax.device_get((state.obs, state.episode, *out)))
+    return state, outs
+
+
+def assert_same(one, other):
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+@pytest.mark.parametrize("episodes", [1, 3])
+def test_meta_episodes_are_those_of_our_own(episodes, monkeypatch):
+    """Observations, rewards, flags and ends of two runs of three environments, with resets at all times."""
+    secret = np.float32(0.25)
+    monkeypatch.setattr(gym_probes.Walk, "draw", lambda *_: secret)
+    env, ours = walk(episodes=episodes), MetaEnv(JaxWalk(float(secret)), episodes)
+    assert (env.obs_size, env.space, env.horizon) == (ours.obs_size, ours.space, ours.horizon)
+    _, theirs = live(env, begin(env))
+    _, expected = live(ours, begin(ours))
+    assert_same(theirs, expected)
+    assert any(out[-1].any() for out in expected)
+    pool_of.cache_clear()
+
+
+def test_a_scan_in_a_compiled_program_is_its_steps():
+    env = walk()
+
+    def one(state, x):
+        t, action = x
+        state, out = jax.vmap(jax.vmap(env.step))(jr.split(jr.key(t), (2, 3)), state, action)
+        return state, (state.obs, state.episode, *out)
+
+    start = begin(env)
+    scanned = jax.jit(lambda s: jax.lax.scan(one, s, (jnp.arange(STEPS), ACTIONS)))(start)
+    last, steps = live(env, start)
+    assert_same(scanned[0]._replace(actions=0), last._replace(actions=0))
+    assert_same(jax.tree.map(lambda *x: np.stack(x), *steps), scanned[1])
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 13])
+def test_any_state_can_be_gone_on_from_at_any_time(at):
+    """After the environments are gone, as in a new process; and again, from the same state."""
+    env = walk()
+    state, _ = live(env, begin(env), ACTIONS[:at])
+    expected = live(env, state, ACTIONS[at:], at)
+    for _ in range(2):
+        pool_of.cache_clear()
+        assert_same(live(env, state, ACTIONS[at:], at), expected)
+        assert_same(live(env, state, ACTIONS[at:], at), expected)
+
+
+def test_no_more_environments_are_made_than_needed_and_those_in_use_are_kept():
+    env = walk()
+    begin(env)  # makes one more, the first time, to see what it is like
+    pool_of.cache_clear()
+    gym_probes.Walk.made = 0
+    state = begin(env)
+    for seed in range(5):
+        state, _ = live(env, state)
+        live(env, begin(env, seed))  # as an evaluation does
+    pool = pool_of(env)
+    assert gym_probes.Walk.made == len(pool.lives) == 12
+    assert sum(map(len, pool.at.values())) == 12
+    assert {mark.tobytes() for mark in state.mark.reshape(6, 2).__array__()} <= set(pool.at)
+
+
+def tasks_of(env):
+    """[what is seen first of each episode] of 5 tasks."""
+    key, firsts = jr.key(3), []
+    state = jax.jit(env.reset)(key)
+    step = jax.jit(env.step)
+    firsts.append([state.obs])
+    while len(firsts) < 6:
+        key, step_key = jr.split(key)
+        state, out = step(step_key, state, jnp.int32(1))
+        if out.task_done:
+            firsts.append([])
+        if out.episode_done:
+            firsts[-1].append(state.obs)
+    return np.array(firsts[:5])
+
+
+WAYS = {
+    "the seed": ("Walk", {}),
+    "sample_task": ("ByMethod", {}),
+    "options": ("ByOptions", {"task": "tests.bridges.gym_probes:draw_task"}),
+    "a function": ("ByOptions", {"task": gym_probes.draw_task}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_task_is_the_same_in_all_its_episodes_and_another_in_the_next_task(way):
+    kind, settings = WAYS[way]
+    seen = tasks_of(walk(kind, episodes=3, **settings))
+    task, noise, flag = seen[..., 1], seen[..., 2], seen[..., 3]
+    assert (task == task[:, :1]).all() and len(np.unique(task[:, 0])) == 5
+    np.testing.assert_array_equal(flag, [[0, 1, 1]] * 5)
+    if way != "the seed":  # episodes of a task are not copies of each other
+        assert len(np.unique(noise)) == 15
+
+
+def test_a_way_can_be_asked_for():
+    assert tasks_of(walk("ByMethod", task="seed"))[..., 1].max() == 0
+
+
+def test_what_does_not_repeat_itself_begins_again_and_says_so_once():
+    env = walk("Restless")
+    state, _ = live(env, begin(env), ACTIONS[:1])
+    pool_of.cache_clear()
+    with pytest.warns(
+        UserWarning, match=r"Restless does not repeat itself.*new ones begin"
+    ) as told:
+        after, outs = live(env, state, ACTIONS[1:3], 1)
+    assert len(told) == 1
+    obs, episode, next_obs, reward, terminated, truncated, episode_done, task_done = outs[0]
+    np.testing.assert_array_equal(next_obs, state.obs)
+    assert (reward == 0).all() and not terminated.any()
+    assert truncated.all() and episode_done.all() and task_done.all()
+    assert (episode == 0).all() and (obs[..., 0] == 0).all()
+    np.testing.assert_array_equal(after.count, 1)
+    np.testing.assert_array_equal(after.obs[..., 1], obs[..., 1])
+
+
+def test_what_does_not_repeat_itself_goes_on_while_it_lives():
+    env = walk("Restless")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, outs = live(env, begin(env))
+    secrets = np.stack([out[0][..., 1] for out in outs])
+    steps = np.stack([out[6] for out in outs])  # between resets it stays
+    assert (np.diff(secrets, axis=0)[~steps[1:]] == 0).all()
+
+
+def test_endless_episodes_are_cut():
+    env = walk("Endless", episodes=2, max_steps=5)
+    assert env.horizon == 10
+    _, outs = live(env, begin(env))
+    truncated, task_done = (np.stack([out[i] for out in outs]) for i in (5, 7))
+    np.testing.assert_array_equal(truncated[:, 0, 0], [t % 5 == 4 for t in range(STEPS)])
+    np.testing.assert_array_equal(task_done[:, 0, 0], [t % 10 == 9 for t in range(STEPS)])
+
+
+def test_dictionaries_are_flattened_and_actions_scaled_to_their_bounds():
+    env = walk("Everything", episodes=1)
+    assert env.obs_size == 4 + 3 + (2 + 3) + 2 and env.space == Continuous(2)
+    state = jax.jit(env.reset)(jr.key(0))
+    parts = {"bits": [0, 1], "box": [0, 1, 2, 3], "many": [0, 1, 0, 0, 1], "one": [0, 1, 0]}
+    np.testing.assert_array_equal(state.obs, np.concatenate([parts[k] for k in sorted(parts)]))
+    np.testing.assert_array_equal(env.flatten(gym_probes.Everything().seen()), state.obs)
+    np.testing.assert_array_equal(env.action([1, 7]), [[10, 7]])
+    # first number: 0 … 10, half-way at 0; second: no upper bound, so only cut below
+    for action, first, second in [((0, 0), 5, 0), ((-1, 7), 0, 7), ((9, -9), 10, -4)]:
+        _, out = jax.jit(env.step)(jr.key(1), state, jnp.array(action, jnp.float32))
+        assert out.reward == first + 100 * second
+
+
+def test_discrete_actions_may_start_anywhere():
+    env = walk("Shifted", episodes=1)
+    state = jax.jit(env.reset)(jr.key(0))
+    for action in range(3):
+        new, _ = jax.jit(env.step)(jr.key(1), state, jnp.int32(action))
+        assert new.obs[2] == action - 1
+
+
+BAD = {
+    "Breaks": r"step\(\) raised ZeroDivisionError: no reason \(.*gym_probes.py:\d+\) at step 3",
+    "NanSeen": "observation is nan at place 1 .* at step 3",
+    "WrongShape": r"observation has shape \(2,\), its space says \(3,\) at step 3",
+    "NanReward": "reward is nan at step 3",
+    "TextReward": "reward is 'much', not a number at step 3",
+    "OldStep": r"step\(\) must return \(observation, reward, terminated, truncated, info\) at step 3",
+    "OldReset": r"reset\(\) must return \(observation, info\) at step 0",
+    "BadReset": r"reset\(\) raised KeyError: 'task' .* at step 0",
+    "LostKey": r"observation does not fit its space \(KeyError: 'one'\) at step 0",
+}
+
+
+@unwrapped_errors()
+def four_steps(env):
+    state = jax.jit(env.reset)(jr.key(0))
+    for t in range(4):
+        state, _ = jax.jit(env.step)(jr.key(t), state, env.space.zero())
+    jax.block_until_ready(state)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_environment_is_told_by_name_field_and_step(kind, caplog):
+    env = walk(kind, episodes=1)
+    name = rf"gym:tests.bridges.gym_probes:{kind}: {BAD[kind]} of episode 1, task seed \d+$"
+    with pytest.raises(EnvError, match=name):
+        four_steps(env)
+    assert not caplog.records
+    assert not pool_of(env).lives, "nothing is trusted after an error"
+
+
+def test_a_wrapper_that_limits_time_is_believed():
+    limited = lambda: TimeLimit(RecordEpisodeStatistics(gym_probes.Endless()), 7)  # noqa: E731
+    assert from_gymnasium(limited, name="limited").horizon == 7
+    assert from_gymnasium(limited, name="limited further", max_steps=3).horizon == 3
+
+
+REFUSED = [
+    ({"kind": "Talks"}, r"Talks: observations of Sequence.* cannot be flattened"),
+    ({"kind": "ManyActions"}, r"ManyActions: actions of MultiDiscrete.* are not supported"),
+    ({"max_steps": None}, r"Walk does not say how long an episode can last: give max_steps="),
+    ({"max_steps": 0}, "max_steps must be at least 1, got 0"),
+    (
+        {"task": "sometimes"},
+        "Walk: task must be auto, seed, sample_task or a function .*'sometimes'",
+    ),
+    ({"task": "tests:draw"}, "Walk: the task function cannot be found .*'draw'"),
+    ({"workers": -1}, "workers must be at least 0, got -1"),
+    ({"episodes": 0}, "episodes must be at least 1, got 0"),
+    ({"kind": "Nothing"}, "Nothing: the environment cannot be made .*no attribute 'Nothing'"),
+]
+
+
+@pytest.mark.parametrize("settings, message", REFUSED, ids=str)
+def test_what_cannot_be_trained_on_is_refused_by_name(settings, message):
+    with pytest.raises(ValueError, match=message):
+        _ = walk(**settings).horizon
+
+
+@pytest.mark.parametrize("source", ["CartPool-v1", "no_such_package:Env-v0", "no_such_module:make"])
+def test_unknown_names_are_told(source):
+    with pytest.raises(ValueError, match=rf"gym:{source}: the environment cannot be made"):
+        _ = from_gymnasium(source).obs_size
+
+
+def test_functions_are_known_by_their_place_or_need_a_name():
+    assert from_gymnasium(gym_probes.Walk, max_steps=4) == walk(episodes=1)
+    with pytest.raises(
+        ValueError, match=r"make_env: .*has no name that tells its runs from others"
+    ):
+        from_gymnasium(lambda: gym_probes.Walk())
+    named = from_gymnasium(lambda: gym_probes.Walk(), max_steps=4, name="mine")
+    assert named.env.name == "gym:mine" and named.obs_size == 3
+
+
+def test_an_environment_is_made_with_its_kwargs():
+    env = from_gymnasium(gym_probes.Sized, max_steps=4, kwargs={"size": 5})
+    assert env.obs_size == 5
+    assert from_gymnasium(gym_probes.Sized, max_steps=4, kwargs={}) == walk("Sized", episodes=1)
+    assert from_gymnasium("CartPole-v1", kwargs={"max_episode_steps": 7}).horizon == 7
+    drawn = GymEnv("tests.bridges.gym_probes:Sized", render=True, kwargs='{"render_mode": null}')
+    assert drawn.make().render_mode == "rgb_array"
+    both = [{"a": 1, "b": 2}, '{"b": 2, "a": 1}']
+    assert len({from_gymnasium("CartPole-v1", kwargs=kwargs) for kwargs in both}) == 1
+
+
+BAD_KWARGS = [
+    ('{"size": 5', r"gym:.*Sized: kwargs must be like \{\"size\": 8\}, got \{\"size\": 5"),
+    ("[5]", r"kwargs must be like .*, got \[5\]"),
+    (
+        '{"height": 5}',
+        "Sized: the environment cannot be made .*unexpected keyword argument 'height'",
+    ),
+]
+
+
+@pytest.mark.parametrize("text, message", BAD_KWARGS)
+def test_kwargs_that_cannot_be_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        GymEnv("tests.bridges.gym_probes:Sized", max_steps=4, kwargs=text).spec  # noqa: B018
+    with pytest.raises(ValueError, match=r"kwargs must be plain .*give a function"):
+        from_gymnasium(gym_probes.Sized, kwargs={"size": np.arange(3)})
+    with pytest.raises(ValueError, match=r"kwargs must be plain .*give a function"):
+        from_gymnasium(gym_probes.Sized, kwargs={"size": np.nan})
+
+
+def test_workers_do_not_change_what_happens():
+    env = walk()
+    helped = HostMetaEnv(env=dataclasses.replace(env.env, workers=2), episodes=2)
+    start = begin(helped)
+    assert_same(start, begin(env))
+    assert_same(live(helped, start), live(env, start))
+    pool_of(helped).close()
+    broken = walk("NanReward", workers=1, episodes=1)
+    with pytest.raises(EnvError, match="NanReward: reward is nan at step 3"), unwrapped_errors():
+        jax.block_until_ready(live(broken, begin(broken)))
+    pool_of(broken).close()
+
+
+def test_workers_need_what_can_be_imported():
+    local = from_gymnasium(lambda: gym_probes.Walk(), max_steps=4, workers=1, name="mine")
+    with pytest.raises(
+        ValueError, match="workers need an environment that other processes can import"
+    ):
+        pool_of(local)
+
+
+def test_pictures_are_of_the_state():
+    env = walk().to_render()
+    state = jax.jit(env.reset)(jr.key(0))
+    for time in (0, 1, 2):
+        assert (env.render(state) == 10 * time).all()
+        state, _ = jax.jit(env.step)(jr.key(time), state, jnp.int32(0))
+    stuck = walk("Stuck").to_render()
+    with pytest.raises(
+        EnvError, match=r"Stuck: render\(\) gave no RGB picture; make_env must take"
+    ):
+        stuck.render(jax.jit(stuck.reset)(jr.key(0)))
+
+
+def test_a_task_that_ends_at_its_time_limit_was_not_cut_off():
+    env = walk("BothAtOnce")
+    _, outs = live(env, begin(env))
+    terminated, truncated = (np.stack([out[i] for out in outs]) for i in (4, 5))
+    assert terminated.any() and not truncated.any()

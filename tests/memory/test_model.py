@@ -1,0 +1,197 @@
+"""The memory: one unroll is its steps, its size is fixed, and order matters where it should."""
+
+import functools as ft
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from splagger.aggregators import Sum, WeightedMean
+from splagger.memory import SequenceModel, SplitAggregation
+from splagger.methods import METHODS
+from tests.close import assert_close
+
+INPUTS, STEPS = 6, 9
+XS = jr.uniform(jr.key(1), (STEPS, INPUTS), minval=-1.0, maxval=1.0)
+NO_RESETS, SOME = jnp.zeros(STEPS, bool), jnp.asarray(np.isin(range(STEPS), (0, 4, 5, 7)))
+
+
+def create(name, factor=1.0, context=1000):
+    row = METHODS[name]
+    options = {"encoder": row.encoder, "width": int(row.width * factor), "context": context}
+    options |= {"aggregator": row.aggregator, "skip": row.skip, "bottleneck": row.bottleneck}
+    return SequenceModel.create(jr.key(0), INPUTS, **options)
+
+
+@ft.cache
+def small(name):
+    """A narrow model of this method, every weight and bias random."""
+    rng = np.random.default_rng(0)
+    shapes = jax.eval_shape(lambda: create(name, factor=1 / 16, context=20))
+
+    def fill(leaf):
+        if leaf.ndim == 0:
+            return jnp.float32(0.1)  # a temperature
+        return jnp.asarray(rng.normal(size=leaf.shape) / leaf.shape[-1] ** 0.5, leaf.dtype)
+
+    return jax.tree.map(fill, shapes)
+
+
+unroll = jax.jit(lambda model, memory, xs, resets: model.unroll(memory, xs, resets))
+
+
+@jax.jit
+def by_steps(model, memory, xs, resets):
+    return jax.lax.scan(lambda memory, x: model.step(memory, *x), memory, (xs, resets))
+
+
+# name → size of encoder state, of aggregate, of what is projected (specification 3.2). A softmax
+# keeps its peak besides numerator and denominator, and a straight-through aggregator its sum.
+SIZES = {
+    "rnn": (256, 0, 256),
+    "splagger": (256, 128, 256),
+    "amrl": (256, 2 * 128, 256),
+    "splagger-avg": (256, 129, 256),
+    "splagger-avgmax": (256, 129, 256),
+    "splagger-softmax": (256, 3 * 128, 256),
+    "splagger-wsoftmax": (512, 3 * 128, 384),
+    "splagger-wavg": (512, 256, 384),
+    "splagger-nosplit": (256, 256, 256),
+    "splagger-nornn": (0, 256, 256),
+    "amrl-nornn": (0, 2 * 256, 256),
+    "cnp": (0, 257, 256),
+    "softmax-nornn": (0, 3 * 256, 256),
+    "wsoftmax-nornn": (0, 3 * 256, 256),
+    "pearl": (0, 24, 24),
+    "pearl-vari": (0, 24, 24),
+    "pearl-gru": (256, 24, 24),
+    "memoryless": (0, 0, 256),
+    "lstm": (512, 0, 256),
+    "lstm-invinit": (512, 0, 256),
+    "transformer": (2 * 16 * 1000 + 1, 0, 256),
+}
+
+
+def floats(tree):
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+def shapes(tree):
+    return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
+
+
+def test_the_table_of_sizes_has_every_method():
+    assert set(SIZES) == {row.name for row in METHODS.values()}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_memory_has_the_size_of_the_specification_at_any_horizon(name):
+    def sizes(context):
+        model = create(name, context=context)
+        start = model.start()
+        later, _ = model.step(start, jnp.zeros(INPUTS), False)
+        return start, later, jnp.zeros(model.aggregation.output_size)
+
+    start, later, mixed = jax.eval_shape(lambda: sizes(1000))
+    assert (floats(start.encoder), floats(start.aggregate), mixed.size) == SIZES[name]
+    assert start.output.shape == (24,)
+    assert shapes(start) == shapes(later), "a step must not change the memory's shape"
+    longer, *_ = jax.eval_shape(lambda: sizes(2000))
+    assert (shapes(start) == shapes(longer)) == (name != "transformer")
+
+
+@pytest.mark.parametrize("name", ["splagger", "splagger-wsoftmax", "transformer"])
+def test_unroll_is_repeated_step_with_resets(name):
+    model = small(name)
+    args = model, model.start(), XS, SOME
+    last, outputs = unroll(*args)
+    assert_close((last, outputs), by_steps(*args), rtol=1e-5, atol=2e-6)
+    assert shapes(last) == shapes(model.start())
+    on = model, last, XS, SOME[::-1]
+    assert_close(unroll(*on), by_steps(*on), rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["splagger", "cnp", "pearl", "rnn", "transformer"])
+def test_an_empty_memory_reads_one_zero_input_and_forgets_it(name):
+    model = small(name)
+    start, zeros = model.start(), jnp.zeros((1, INPUTS))
+    after, outputs = unroll(model, start, zeros, jnp.zeros(1, bool))
+    assert_close(start.output, outputs[0])
+    assert_close(start.encoder, model.encoder.start())
+    assert_close(start.aggregate, model.aggregation.start())
+    if name in ("cnp", "pearl"):  # the count of encodings, the precision
+        assert float(jnp.abs(after.aggregate[1] - start.aggregate[1]).max()) > 0.1
+
+
+def test_an_empty_memory_bypasses_the_embedding():
+    model = small("splagger")
+    embedded = eqx.tree_at(lambda m: m.embedding, model, lambda x: x + 1.0)
+    np.testing.assert_array_equal(embedded.start().output, model.start().output)
+    stepped = [m.step(m.start(), jnp.zeros(INPUTS), False)[1] for m in (model, embedded)]
+    assert float(jnp.abs(stepped[0] - stepped[1]).max()) > 1e-3
+
+
+def test_the_first_half_skips_and_the_second_is_aggregated():
+    split = SplitAggregation(Sum(), width=4, skip=2)
+    es = jnp.array([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0], [5.0, 6.0, 7.0, 8.0]])
+    last, mixed = split.unroll(split.start(), es, jnp.array([False, False, True]))
+    assert mixed.tolist() == [[1, 2, 3, 4], [10, 20, 33, 44], [5, 6, 7, 8]]
+    assert last.tolist() == [7, 8]
+    assert split.output_size == 4
+    assert SplitAggregation(WeightedMean(), width=512, skip=256).output_size == 384
+
+
+def test_skipping_everything_leaves_the_plain_encoder():
+    model = small("rnn")
+    _, outputs = unroll(model, model.start(), XS, SOME)
+    plain = jax.jit(
+        lambda m: jax.vmap(m.projection)(m.encoder.unroll(m.encoder.start(), XS, SOME)[1])
+    )
+    assert_close(outputs, plain(model))
+
+
+def change_by_order(name):
+    """Relative change of the last output when the inputs come in another order."""
+    model = small(name)
+    orders = XS, jr.permutation(jr.key(2), XS), XS[::-1]
+    ys = [unroll(model, model.start(), xs, NO_RESETS)[1][-1] for xs in orders]
+    return max(np.linalg.norm(y - ys[0]) / np.linalg.norm(ys[0]) for y in ys[1:])
+
+
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if m.encoder == "pointwise"])
+def test_pointwise_methods_ignore_the_order(name):
+    assert change_by_order(name) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["rnn", "splagger", "splagger-wsoftmax"])
+def test_recurrent_methods_notice_the_order(name):
+    assert change_by_order(name) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"encoder": "grru"}, "no encoder 'grru'; did you mean gru?"),
+        ({"skip": 1.5}, "skip is the fraction .* got 1.5"),
+        ({"skip": -0.1}, "skip is the fraction .* got -0.1"),
+        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"output_size": 0}, "output_size must be at least 1"),
+        ({"input_size": 0}, "input_size must be at least 1"),
+        ({"encoder": "transformer", "context": 0}, "context of at least 1 step, got 0"),
+        ({"encoder": "pointwise", "aggregator": WeightedMean(), "width": 10}, "Mean .* 5 is odd"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_words(options, message):
+    with pytest.raises(ValueError, match=message):
+        SequenceModel.create(jr.key(0), **({"input_size": INPUTS, "width": 8} | options))
+
+
+def test_a_wrong_input_is_refused_in_words():
+    model = small("splagger")
+    with pytest.raises(ValueError, match=r"takes inputs of shape \(6,\), got \(5,\)"):
+        model.step(model.start(), jnp.zeros(5), False)
+    with pytest.raises(ValueError, match=r"takes inputs of shape \(6,\), got \(7,\)"):
+        model.unroll(model.start(), jnp.zeros((3, 7)), jnp.zeros(3, bool))

@@ -1,0 +1,146 @@
+"""Statistics against their definitions in plain loops, and against cases whose answer is known."""
+
+import random
+import statistics
+
+import numpy as np
+import pytest
+
+from splagger.stats import estimates as stats
+
+
+def naive_quantile(values, q):
+    """Linear between the two neighbors in the sorted list."""
+    ordered = sorted(values)
+    place = q * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def naive_bootstrap(statistic, strata, level, draws, picks):
+    """Percentile interval; `picks(stratum, draw)` lists the drawn places."""
+    values = []
+    for draw in range(draws):
+        again = [
+            [s[place] for place in picks(number, draw)]
+            for number, s in enumerate(map(list, strata))
+        ]
+        values.append(statistic(*again))
+    return naive_quantile(values, (1 - level) / 2), naive_quantile(values, (1 + level) / 2)
+
+
+def naive_iqm(values):
+    cut = len(values) // 4
+    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+
+
+def naive_improvement(better, worse):
+    score = 0.0
+    for x in better:
+        for y in worse:
+            score += 1.0 if x > y else 0.5 if x == y else 0.0
+    return score / (len(better) * len(worse))
+
+
+def naive_difference(better, worse):
+    return statistics.fmean(better) - statistics.fmean(worse)
+
+
+STATISTICS = {
+    "iqm": (stats.interquartile_mean, naive_iqm, 1),
+    "improvement": (stats.improvement, naive_improvement, 2),
+    "difference": (stats.difference, naive_difference, 2),
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (10, 3), (7, 9)])
+def test_the_stratified_bootstrap_is_its_definition_draw_by_draw(name, sizes):
+    statistic, naive, count = STATISTICS[name]
+    strata = [np.random.default_rng(i).normal(i, 2, n) for i, n in enumerate(sizes[:count])]
+    generator = np.random.default_rng(stats.SEED)
+    drawn = [generator.integers(len(s), size=(300, len(s))) for s in strata]
+    low, high = naive_bootstrap(naive, strata, 0.95, 300, lambda s, d: drawn[s][d])
+    found = stats.estimate(statistic, *strata, draws=300)
+    assert found == pytest.approx((naive(*map(list, strata)), low, high))
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_the_bootstrap_agrees_with_another_generator(name):
+    """An implementation that shares nothing, its randomness neither, finds the same edges."""
+    statistic, naive, count = STATISTICS[name]
+    other = random.Random(1)
+    strata = [[other.gauss(i, 1) for _ in range(12)] for i in range(count)]
+    picks = lambda s, d: [other.randrange(12) for _ in range(12)]  # noqa: E731
+    low, high = naive_bootstrap(naive, strata, 0.95, 4000, picks)
+    found = stats.estimate(statistic, *map(np.array, strata), draws=4000)
+    assert found.low == pytest.approx(low, abs=0.06)
+    assert found.high == pytest.approx(high, abs=0.06)
+
+
+def test_the_interval_of_curves_is_its_definition_at_every_point():
+    curves = np.random.default_rng(3).normal(size=(3, 5))
+    picks = np.random.default_rng(stats.SEED).integers(3, size=(1000, 3))
+    low, mean, high = stats.bootstrap_interval(curves)
+    for t in range(5):
+        edges = naive_bootstrap(
+            lambda v: statistics.fmean(v), [curves[:, t]], 0.68, 1000, lambda _, d: picks[d]
+        )
+        expected = (edges[0], statistics.fmean(curves[:, t]), edges[1])
+        assert (low[t], mean[t], high[t]) == pytest.approx(expected)
+
+
+def test_one_seed_has_an_interval_without_width():
+    low, mean, high = stats.bootstrap_interval(np.array([[1.0, 2.0]]))
+    assert low.tolist() == mean.tolist() == high.tolist() == [1.0, 2.0]
+    assert stats.estimate(stats.interquartile_mean, np.array([4.0])) == (4.0, 4.0, 4.0)
+
+
+def test_the_same_input_gives_the_same_interval():
+    values = np.random.default_rng(0).normal(size=9)
+    first = stats.estimate(stats.interquartile_mean, values)
+    np.random.default_rng().normal(size=5)
+    assert stats.estimate(stats.interquartile_mean, values) == first
+
+
+def test_a_95_percent_interval_covers_the_truth_about_as_often():
+    """Percentile intervals of 20 values are a little short; far off would be a bug."""
+    generator, covered = np.random.default_rng(0), 0
+    for _ in range(200):
+        found = stats.estimate(stats.difference, generator.normal(1, 1, 20), np.zeros(2), draws=300)
+        covered += found.low <= 1 <= found.high
+    assert 0.88 <= covered / 200 <= 0.98
+
+
+def test_outliers_do_not_move_the_interquartile_mean():
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+    spoiled = np.where(values == 8, 1e9, np.where(values == 1, -1e9, values))
+    assert stats.interquartile_mean(spoiled) == stats.interquartile_mean(values) == 4.5
+
+
+def naive_smooth(curve):
+    window = max(2, int(0.1 * len(curve)))
+    return [
+        statistics.fmean(curve[max(0, t - k)] for k in range(window)) for t in range(len(curve))
+    ]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 19, 20, 35, 134])
+def test_smoothing_is_a_trailing_mean_with_its_first_value_before_the_start(length):
+    curve = np.random.default_rng(0).normal(size=length)
+    assert np.allclose(stats.smooth(curve), naive_smooth(curve.tolist()))
+
+
+@pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 938])
+def test_thinning_keeps_both_ends_and_at_most_200_points(length):
+    places = stats.thin(length)
+    assert len(places) == min(length, 200)
+    assert places[0] == 0 and places[-1] == length - 1
+    assert (np.diff(places) > 0).all()
+
+
+@pytest.mark.parametrize("length, last", [(1, 1), (9, 1), (20, 2), (134, 13)])
+def test_the_end_of_training_is_its_last_tenth(length, last):
+    curves = np.random.default_rng(0).normal(size=(3, length))
+    assert np.allclose(stats.at_the_end(curves), curves[:, length - last :].mean(axis=1))

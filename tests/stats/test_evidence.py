@@ -1,0 +1,273 @@
+"""Which curves stand for a method: the right rate, the right seeds, and nothing from another experiment."""
+
+import json
+
+import numpy as np
+import pytest
+
+from splagger.errors import RunError
+from splagger.runs.folder import RunFolder
+from splagger.stats import evidence
+from splagger.stats.evidence import Evidence, Series
+from splagger.stats.members import best_rate, members_of
+from tests.synthetic import EVALUATIONS, apart, learning, write_analysis, write_run
+
+RATES = (3e-3, 1e-3, 3e-4)
+T_LS = Series("t-ls", "rnn")
+
+
+def by_rate(finals, **options):
+    """Curves whose end depends on the rate."""
+    return lambda rate, seed: learning(finals[rate], **options)(rate, seed)
+
+
+def stopping(curve, seeds, after):
+    """The curve, but these seeds are lost after some evaluations."""
+
+    def lost(rate, seed):
+        values = curve(rate, seed)
+        late = np.arange(len(values)) >= after
+        return np.where(late & (seed in seeds), np.nan, values)
+
+    return lost
+
+
+def rate_of(folder):
+    (members,) = members_of(RunFolder(folder)).values()
+    return best_rate(members)
+
+
+def test_the_best_rate_has_the_highest_mean_over_training_not_the_highest_end(tmp_path):
+    def curve(rate, seed):
+        quick, slow = learning(10, speed=30)(rate, seed), learning(20, speed=1)(rate, seed)
+        assert slow[-1] > quick[-1] and slow.mean() < quick.mean()
+        return quick if rate == 1e-3 else slow
+
+    assert rate_of(write_run(tmp_path, "t-ls", "rnn", curve, rates=RATES)) == 1e-3
+
+
+def test_a_rate_at_which_an_agent_diverged_is_chosen_only_without_others(tmp_path):
+    finals = {3e-3: 16, 1e-3: 8, 3e-4: 4}
+    curve = by_rate(finals)
+    lost = lambda rate, seed: stopping(curve, [1] if rate == 3e-3 else [], 5)(rate, seed)  # noqa: E731
+    assert rate_of(write_run(tmp_path / "some", "t-ls", "rnn", lost, rates=RATES)) == 1e-3
+    everywhere = stopping(curve, [1], 5)
+    assert rate_of(write_run(tmp_path / "all", "t-ls", "rnn", everywhere, rates=RATES)) == 3e-3
+
+
+def test_a_rate_that_few_seeds_tried_is_chosen_only_without_others(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", by_rate({1e-3: 8, 3e-4: 4}), rates=(1e-3, 3e-4))
+    lucky = dict(rates=(3e-3, 3e-4), seeds=(7,), name="lucky")
+    write_run(tmp_path, "t-ls", "rnn", by_rate({3e-3: 16, 3e-4: 4, 1e-3: 0}), **lucky)
+    assert Evidence.read(tmp_path).paper(T_LS).rate == 3e-4
+    assert Evidence.read(tmp_path).unbiased(T_LS).curves.shape == (4, EVALUATIONS)
+
+
+def test_a_diverged_agent_counts_as_untrained_from_there(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [2], 7))
+    chosen = Evidence.read(tmp_path).paper(T_LS)
+    assert chosen.curves.shape == (3, EVALUATIONS)
+    assert (chosen.curves[2, 7:] == 2.0).all()
+    assert chosen.curves[0, -1] > 15 and np.isfinite(chosen.curves).all()
+
+
+def test_a_run_in_which_every_agent_diverged_counts_as_untrained_to_its_end(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [0, 1, 2], 7))
+    chosen = Evidence.read(tmp_path).paper(T_LS)
+    assert chosen.curves.shape == (3, EVALUATIONS) and (chosen.curves[:, 7:] == 2.0).all()
+    assert chosen.frames.tolist() == [apart("t-ls") * update for update in range(EVALUATIONS)]
+
+
+def test_one_seed_is_reported_as_it_is(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(16), rates=RATES, seeds=(5,))
+    read = Evidence.read(tmp_path)
+    assert read.paper(T_LS).curves.shape == read.unbiased(T_LS).curves.shape == (1, EVALUATIONS)
+    assert read.unbiased(T_LS).source == evidence.SAME
+
+
+def test_three_seeds_are_reported_on_themselves_and_say_so(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", by_rate({3e-3: 4, 1e-3: 9, 3e-4: 2}), rates=RATES)
+    read = Evidence.read(tmp_path)
+    assert read.unbiased(T_LS).source == read.paper(T_LS).source == evidence.SAME
+    assert read.unbiased(T_LS).rate == 1e-3
+
+
+def test_four_seeds_are_halved_and_chance_is_not_taken_for_merit(tmp_path):
+    """All rates are equal in truth; seeds 0 and 2 happen to like 3e-3, seeds 1 and 3 happen not to."""
+    luck = lambda rate, seed: np.full(9, 10.0 if rate == 3e-3 and seed % 2 == 0 else 5.0)  # noqa: E731
+    write_run(tmp_path, "t-ls", "rnn", luck, rates=RATES, seeds=(0, 1, 2, 3))
+    read = Evidence.read(tmp_path)
+    assert read.paper(T_LS).curves.mean() == 7.5
+    chosen = read.unbiased(T_LS)
+    assert (chosen.rate, chosen.source) == (3e-3, evidence.HELD_OUT)
+    assert chosen.curves.shape == (2, 9) and chosen.curves.mean() == 5.0
+
+
+def test_fresh_seeds_at_the_chosen_rate_are_reported_instead(tmp_path):
+    finals = {3e-3: 4, 1e-3: 9, 3e-4: 2}
+    write_run(tmp_path, "t-ls", "rnn", by_rate(finals), rates=RATES)
+    fresh = dict(rates=(1e-3,), seeds=range(10, 20), name="fresh")
+    write_run(tmp_path, "t-ls", "rnn", learning(8), **fresh)
+    read = Evidence.read(tmp_path)
+    chosen = read.unbiased(T_LS)
+    assert (chosen.rate, chosen.source, len(chosen.curves)) == (1e-3, evidence.FRESH, 10)
+    assert chosen.curves[:, -1] == pytest.approx(np.full(10, 8), abs=0.1)
+    assert len(read.paper(T_LS).curves) == 3 and read.paper(T_LS).curves[0, -1] > 8.5
+    assert read.for_figures(T_LS).source == evidence.FRESH
+
+
+def test_fresh_seeds_never_take_part_in_the_choice(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", by_rate({3e-3: 4, 1e-3: 9, 3e-4: 2}), rates=RATES)
+    better = dict(rates=(3e-3,), seeds=range(10, 20), name="fresh")
+    write_run(tmp_path, "t-ls", "rnn", learning(16), **better)
+    chosen = Evidence.read(tmp_path).unbiased(T_LS)
+    assert (chosen.rate, chosen.source) == (1e-3, evidence.SAME)
+
+
+def test_of_ten_seeds_at_one_rate_those_of_the_sweep_are_not_fresh(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9), rates=RATES)
+    write_run(tmp_path, "t-ls", "rnn", learning(9), rates=RATES[:1], seeds=range(10), name="ten")
+    assert len(Evidence.read(tmp_path).unbiased(T_LS).curves) == 7
+
+
+def test_where_only_one_rate_was_tried_nothing_was_chosen(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=range(6))
+    chosen = Evidence.read(tmp_path).unbiased(T_LS)
+    assert chosen.source == evidence.ONE_RATE and len(chosen.curves) == 6
+
+
+def test_a_sweep_in_several_folders_is_one_sweep(tmp_path):
+    for rate, final in ((3e-3, 4), (1e-3, 9)):
+        write_run(tmp_path, "t-ls", "rnn", learning(final), rates=(rate,), name=str(rate))
+    chosen = Evidence.read(tmp_path).paper(T_LS)
+    assert chosen.rate == 1e-3 and len(chosen.curves) == 3
+
+
+def cut(curve, evaluations):
+    return lambda rate, seed: curve(rate, seed)[:evaluations]
+
+
+def test_runs_of_about_one_length_meet_at_the_frames_both_have(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0, 1))
+    write_run(tmp_path, "t-ls", "rnn", cut(learning(9), 38), seeds=(2,), name="shorter")
+    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, 38)
+
+
+def test_a_trial_beside_a_whole_run_does_not_count(tmp_path):
+    write_run(
+        tmp_path, "t-ls", "rnn", cut(learning(9), 20), seeds=(2,), name="trial", started="2027"
+    )
+    assert Evidence.read(tmp_path).lacks(T_LS)
+    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (
+        1,
+        20,
+    )  # there is nothing else to draw
+    write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0, 1))
+    found = Evidence.read(tmp_path)
+    assert found.paper(T_LS).curves.shape == (2, EVALUATIONS) and not found.lacks(T_LS)
+
+
+def test_settings_at_which_every_agent_diverged_keep_their_length(tmp_path):
+    """KL weight 1 is lost early; the others go on."""
+    for weight, curve in (
+        (1.0, stopping(learning(16, start=2.0), [0, 1, 2], 7)),
+        (0.0, learning(9)),
+    ):
+        write_run(tmp_path, "t-ls", "pearl", curve, kl_weights=(weight,), name=f"{weight}")
+    folder = tmp_path / "t-ls" / "pearl"
+    lines = [(folder / name / "curves.csv").read_text().splitlines() for name in ("1.0", "0.0")]
+    (folder / "0.0" / "curves.csv").write_text("\n".join([*lines[0], *lines[1][1:]]))
+    found = members_of(RunFolder(folder / "0.0"))
+    assert len(found) == 2
+    for members in found.values():
+        assert members.curves(1e-3).shape == (3, EVALUATIONS)
+
+
+def test_an_unfinished_run_counts_only_where_there_is_no_finished_one(tmp_path):
+    few = lambda rate, seed: np.array([1.0, 2.0])  # noqa: E731
+    write_run(tmp_path, "t-ls", "rnn", few, finished=False, name="going", started="2027")
+    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, 2)
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, EVALUATIONS)
+
+
+@pytest.mark.parametrize(
+    "change", [{"overrides": {"env.length": 20}}, {"clip": 0.2}, {"episodes": 2, "started": "2027"}]
+)
+def test_runs_with_other_settings_are_other_experiments(tmp_path, change):
+    write_run(tmp_path, "t-ls", "rnn", learning(9), started="2026-02")
+    write_run(tmp_path, "t-ls", "rnn", learning(16), seeds=(7,), name="other", **change)
+    found = Evidence.read(tmp_path)
+    assert len(found.paper(T_LS).curves) == 3 and found.paper(T_LS).curves.max() < 9.5
+    assert {run.path.name: found.counts(run) for run in found.runs} == {"run": True, "other": False}
+
+
+def test_a_run_of_a_version_with_one_more_setting_is_the_same_experiment(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    newer = write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(7,), name="newer")
+    record = json.loads((newer / "run.json").read_text())
+    record["run"]["ppo"]["new"] = 1
+    (newer / "run.json").write_text(json.dumps(record))
+    assert len(Evidence.read(tmp_path).paper(T_LS).curves) == 4
+
+
+def test_settings_that_are_swept_are_told_apart_and_the_own_one_is_the_default(tmp_path):
+    for weight in (1.0, 1e-6):
+        place = dict(kl_weights=(weight,), name=f"{weight}")
+        write_run(tmp_path, "t-ls", "pearl", learning(16 if weight < 1 else 3), **place)
+    read = Evidence.read(tmp_path)
+    assert read.paper(Series("t-ls", "pearl")).curves.max() > 15
+    assert read.paper(Series("t-ls", "pearl", kl_weight=1e-6)).curves.max() > 15
+    assert read.paper(Series("t-ls", "pearl", kl_weight=1)).curves.max() < 4
+    assert read.paper(Series("t-ls", "pearl", kl_weight=0)) is None
+
+
+def test_methods_and_environments_that_were_not_run_are_none(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    read = Evidence.read(tmp_path)
+    for series in (Series("t-ls", "amrl"), Series("walker", "rnn")):
+        assert read.paper(series) is read.unbiased(series) is read.for_figures(series) is None
+    assert read.analysis("permutation", "initialization", "rnn") is None
+    assert Evidence.read(tmp_path / "nowhere").runs == []
+
+
+def test_a_run_before_its_first_evaluation_is_no_evidence(tmp_path):
+    folder = write_run(tmp_path, "t-ls", "rnn", learning(9))
+    for content in (None, ""):
+        (folder / "curves.csv").unlink(missing_ok=True)
+        if content is not None:
+            (folder / "curves.csv").write_text(content)
+        assert Evidence.read(tmp_path).paper(T_LS) is None
+
+
+@pytest.mark.parametrize("text", ["frames,rate\n1,2\n", "x" * 50, "a,b\nc\nd,e,f\n"])
+def test_damaged_curves_are_told_with_their_place(tmp_path, text):
+    folder = write_run(tmp_path, "t-ls", "rnn", learning(9))
+    (folder / "curves.csv").write_text(text)
+    with pytest.raises(RunError, match=r"run/curves\.csv is damaged"):
+        Evidence.read(tmp_path)
+
+
+def test_a_description_without_arguments_is_told(tmp_path):
+    folder = write_run(tmp_path, "t-ls", "rnn", learning(9))
+    (folder / "run.json").write_text('{"run": {}}')
+    with pytest.raises(RunError, match="another version"):
+        Evidence.read(tmp_path)
+
+
+def test_a_folder_named_twice_is_read_once(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    assert len(Evidence.read(tmp_path, tmp_path / "t-ls").runs) == 1
+
+
+def test_an_analysis_has_seeds_dimensions_and_steps(tmp_path):
+    write_analysis(tmp_path, "pearl-variance", "t-ls", {"pearl": lambda t: t}, 2, 3, steps=5)
+    read = Evidence.read(tmp_path, analyses=tmp_path)
+    analysis = read.analysis("pearl-variance", "t-ls", "pearl")
+    assert analysis.values.shape == (2, 3, 5) and analysis.steps.tolist() == [0, 1, 2, 3, 4]
+    assert analysis.values[1, 2] == pytest.approx(1.25 * np.arange(5))
+    assert read.analysis("pearl-variance", "t-ls", "rnn") is None
+    path = tmp_path / "pearl-variance" / "t-ls" / "values.csv"
+    path.write_text("method,seed\nrnn,0\n")
+    with pytest.raises(RunError, match="make that analysis again"):
+        Evidence.read(tmp_path, analyses=tmp_path).analysis("pearl-variance", "t-ls", "rnn")

@@ -1,0 +1,127 @@
+"""One small experiment for all tests of training: it is compiled once, and kept for all processes."""
+
+import functools as ft
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+from splagger.agents import loading
+from splagger.runs.run import Run
+from splagger.training import bench, program, runner
+
+UPDATES, SHORT, BATCH = 12, 5, 80
+SETTINGS = {
+    "env.length": 5,
+    "ppo.steps": 20,
+    "ppo.envs": 4,
+    "ppo.eval_interval": 1,
+    "ppo.eval_tasks": 4,
+    "network.width_factor": 0.0625,
+    "network.state_embedding": 16,
+    "network.hidden": "16,8",
+    "network.latent_embedding": 4,
+}
+
+
+def tiny(**changes) -> Run:
+    """Four runs of twelve updates."""
+    given = {"env": "t-ls-small", "method": "splagger", "rates": (1e-3, 3e-4), "seeds": 2}
+    return Run.create(**(given | {"frames": UPDATES * BATCH, "overrides": SETTINGS} | changes))
+
+
+def arguments(frames=UPDATES * BATCH, rates=("1e-3", "3e-4")) -> list[str]:
+    """The options that make the command line run the same."""
+    assignments = [f"{name}={value}" for name, value in SETTINGS.items()]
+    return ["--rates", *rates, "--seeds", "2", "--frames", str(frames), "--set", *assignments]
+
+
+# Ctrl-C is heard even if the tests were started in the background, where a shell has it ignored.
+HEAR = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+MAIN = f"{HEAR}; from splagger.cli import main; main()"
+
+
+def start(
+    *args: str, code: str = MAIN, process_group: int | None = None, **environment: str
+) -> subprocess.Popen:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-c", code, *args]
+    pipe = subprocess.PIPE
+    settings = os.environ | environment
+    return subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=settings, process_group=process_group
+    )
+
+
+def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) at the end of a process."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+def example():
+    """Shapes of the small run's training state."""
+    return runner.compile_grid(tiny().config, tiny().points).example
+
+
+def bits(tree) -> list[bytes]:
+    """Every leaf's type, shape and bytes."""
+
+    def plain(leaf):
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jr.key_data(leaf) if is_key else leaf)
+
+    leaves = [plain(jnp.asarray(leaf)) for leaf in jax.tree.leaves(tree)]
+    return [str((leaf.dtype, leaf.shape)).encode() + leaf.tobytes() for leaf in leaves]
+
+
+def contents(folder) -> dict[str, bytes]:
+    """Every file below a folder."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@ft.cache
+def _compile(config, points):
+    return program.compile_grid(config, points)
+
+
+def _remembered(config, points):
+    """The program of a grid; a method's name does not matter to it."""
+    return _compile(replace(config, method=replace(config.method, name="any")), tuple(points))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory):
+    """Compiled programs are shared: on disk with other processes, in memory between tests."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(shared / "jax")
+    before = jax.config.jax_compilation_cache_dir
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", folder)
+        for module in (runner, loading, bench):
+            patch.setattr(module, "compile_grid", _remembered)
+        jax.config.update("jax_compilation_cache_dir", folder)
+        compilation_cache.reset_cache()
+        yield
+    jax.config.update("jax_compilation_cache_dir", before)
+    compilation_cache.reset_cache()
+
+
+@pytest.fixture(scope="session")
+def trained(compiled_once, tmp_path_factory) -> Path:
+    """The folder of a finished run; do not write to it."""
+    out = tmp_path_factory.mktemp("trained")
+    return runner.execute(tiny(), out, show=False)[0].path

@@ -1,0 +1,62 @@
+"""TensorBoard's files: they can be read, show what the curves show, and survive an interruption."""
+
+import pandas
+import pytest
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+from splagger.training import runner
+from tests.tiny import BATCH, SHORT, tiny
+
+
+def read(file) -> list[Event]:
+    """TensorBoard's records: length, checksum, message, checksum."""
+    data, events = file.read_bytes(), []
+    while data:
+        end = 12 + int.from_bytes(data[:8], "little")
+        events.append(Event.FromString(data[12:end]))
+        data = data[end + 4 :]
+    return events
+
+
+def shown(folder) -> dict[tuple[str, int], float]:
+    """What TensorBoard shows of a run: a restart takes back what came at its step or later."""
+    seen = {}
+    for event in (event for file in sorted(folder.iterdir()) for event in read(file)):
+        if event.session_log.status == SessionLog.START:
+            seen = {(name, step): v for (name, step), v in seen.items() if step < event.step}
+        seen |= {(value.tag, event.step): value.simple_value for value in event.summary.value}
+    return seen
+
+
+def assert_shows_the_curves(folder) -> None:
+    curves = pandas.read_csv(folder / "curves.csv")
+    names = [name for name in curves.columns[7:] if curves[name].notna().any()]
+    for point in tiny().points:
+        mine = (curves.rate == point.rate) & (curves.seed == point.seed) & (curves["update"] > 0)
+        lines = curves[mine].set_index("frames")[names].to_dict()
+        expected = {(n, step): value for n in names for step, value in lines[n].items()}
+        seen = shown(folder / "tensorboard" / f"rate{point.rate:g}-seed{point.seed}")
+        assert {key: seen[key] for key in expected if key in seen} == pytest.approx(expected)
+
+
+def test_tensorboard_shows_the_curves(trained):
+    folders = sorted(path.name for path in (trained / "tensorboard").iterdir())
+    assert folders == sorted(f"rate{p.rate:g}-seed{p.seed}" for p in tiny().points)
+    assert_shows_the_curves(trained)
+
+
+def test_tensorboard_shows_the_curves_of_a_run_that_went_on(tmp_path):
+    folder, _ = runner.execute(tiny(frames=SHORT * BATCH), tmp_path, show=False)
+    for file in folder.path.glob("tensorboard/*/*"):
+        file.rename(file.with_name("events.out.tfevents.0000000001.earlier"))
+    runner.execute(tiny(), tmp_path, show=False)
+    assert_shows_the_curves(folder.path)
+
+
+def test_runs_that_differ_in_another_number_have_folders_of_their_own(tmp_path):
+    run = tiny(rates=(1e-3,), seeds=1, entropy_weights=(0.0, 0.1))
+    events = runner.Events(tmp_path, run.points, 0)
+    events.add(1, {"update": 1, "frames": 80, "return": 2.5})
+    events.close()
+    first, second = sorted(tmp_path.iterdir())
+    assert shown(first) == {} and shown(second) == {("return", 80): 2.5}

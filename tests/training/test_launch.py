@@ -1,0 +1,98 @@
+"""Several experiments at a time are each of them alone; and what a figure lacks is found and made."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from splagger.errors import RunError
+from splagger.paper.figures import select
+from splagger.paper.reproduce import fresh_seeds, sweeps
+from splagger.plots.panels import CurvePanel, Entry, Figure
+from splagger.plots.styles import style_of
+from splagger.runs.folder import RunFolder
+from splagger.stats.evidence import Evidence, Series
+from splagger.training import launch as side_by_side
+from tests.synthetic import learning, write_run
+from tests.tiny import BATCH, UPDATES, arguments, finish, start, tiny
+
+FIGURE = select("memory/t-ls")
+METHODS = ("splagger", "rnn", "amrl", "cnp", "pearl")
+
+
+def test_two_at_a_time_are_each_alone(trained, tmp_path, capfd):
+    """In processes of their own: the same bits as here, and every one tells how it is going."""
+    runs = [tiny(), tiny(rates=(3e-4, 1e-3))]
+    folders = side_by_side.train_all(runs, tmp_path, jobs=2)
+    assert [folder.path.name for folder in folders] == [run.digest for run in runs]
+    alone = RunFolder(trained)
+    assert folders[0].curves.read_bytes() == alone.curves.read_bytes()
+    assert all(folder.read()["finished"] for folder in folders)
+    assert capfd.readouterr().out.count(f"update {UPDATES}/{UPDATES}") == 2
+
+
+def test_one_that_fails_is_told_and_none_begins_after_it(tmp_path):
+    bad = tiny()
+    (tmp_path / bad.row.folder / bad.method.name).mkdir(parents=True)
+    (tmp_path / bad.row.folder / bad.method.name / bad.digest).write_text("not a folder")
+    with pytest.raises(RunError, match="cannot write to"):
+        side_by_side.train_all([bad, bad, bad], tmp_path, jobs=2)
+    with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
+        side_by_side.train_all([tiny()], tmp_path, jobs=0)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGTERM, id="sigterm", marks=pytest.mark.slow),
+    ],
+)
+def test_an_interruption_saves_all_of_them(tmp_path, number):
+    """Ctrl-C as a terminal does it, to the whole group; SIGTERM to the command alone."""
+    long = arguments(frames=4000 * BATCH)
+    command = ["sweep", "--envs", "t-ls-small", "--methods", "splagger", "rnn", "--jobs", "2"]
+    process = start(*command, "--out", str(tmp_path), *long, process_group=0)
+    folders, begun = [], time.monotonic()
+    while len(folders) < 2 and time.monotonic() - begun < 60:
+        time.sleep(0.2)
+        folders = list(tmp_path.glob("*/*/*/tensorboard"))
+    time.sleep(3.0)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.terminate()
+    code, _, err = finish(process)
+    assert code == 130 and "stopped and saved; the same command goes on from here" in err
+    for folder in (RunFolder(path.parent) for path in folders):
+        assert folder.checkpoints() and not folder.read()["finished"]
+
+
+def test_sweeps_are_what_a_figure_lacks(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(2.0))
+    plans = sweeps(FIGURE, Evidence.read(tmp_path))
+    assert {plan.run.method.name for plan in plans} == set(METHODS) - {"rnn"}
+    assert {(plan.run.row.name, len(plan.run.points)) for plan in plans} == {("t-ls", 15)}
+    costs = [plan.frames for plan in sweeps(select("all"), Evidence.read(tmp_path))]
+    assert costs == sorted(costs)
+
+
+def test_fresh_seeds_are_at_the_rate_that_the_sweep_chose(tmp_path):
+    faster = lambda rate, seed: learning(10.0 if rate == 3e-4 else 5.0)(rate, seed)  # noqa: E731
+    write_run(tmp_path, "t-ls", "splagger", faster, rates=(1e-3, 3e-4))
+    write_run(tmp_path, "t-ls", "rnn", faster, rates=(1e-3, 3e-4))
+    seeds = range(100, 103)
+    write_run(tmp_path, "t-ls", "rnn", faster, rates=(3e-4,), seeds=seeds, name="fresh")
+    (plan,) = fresh_seeds(FIGURE, Evidence.read(tmp_path), 10)
+    assert (plan.run.method.name, plan.run.rates) == ("splagger", (3e-4,))
+    assert plan.run.seeds == tuple(range(100, 110))
+    assert fresh_seeds(FIGURE, Evidence.read(tmp_path), 0) == []
+
+
+def test_experiments_about_a_setting_have_no_fresh_seeds(tmp_path):
+    write_run(tmp_path, "t-ls", "pearl", learning(2.0), rates=(1e-3, 3e-4), kl_weights=(1.0,))
+    series = Series("t-ls", "pearl", kl_weight=1.0)
+    panel = CurvePanel("kl", "KL", (Entry(series, style_of("pearl")),))
+    figure = Figure("tuning", "Tuning", "Figure 8", (panel,))
+    assert fresh_seeds([figure], Evidence.read(tmp_path), 10) == []
