@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo test test-slow bench docs tables clean
 
 demo: $(READY)
 	$(BIN)/splagger sweep --envs t-ls-demo --methods splagger rnn --rates 1e-3 --seeds 3 --out runs/demo
@@ -23,6 +23,9 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.parts
 	$(BIN)/python -m benchmarks.mujoco
 	$(BIN)/splagger bench t-ls splagger
+
+tables: $(READY)
+	$(BIN)/python -m docs.tables
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -1,13 +1,13 @@
-"""How cost grows with runs, environments and length: `python -m benchmarks.growth [runs] [envs] [length]`.
+"""Growth of cost with runs, environments and sequence length: `python -m benchmarks.growth [runs] [envs] [length]`.
 
-Writes benchmarks/results/growth-<what>-<platform>.json and a picture of it beside.
+Writes benchmarks/results/growth-<what>-<platform>.json and a plot as .png.
 
-  runs     agents in one program: training frames a second, memory
-  envs     environments of one agent, its minibatches growing with them
+  runs     agents in one program: training frames per second, memory
+  envs     environments of one agent; its minibatches grow with them
   length   a sequence through an aggregator: all prefixes by one associative scan, and step by step
 
-Every row of runs and envs is what `splagger bench` measures, with its command, in a process of its own: the
-largest memory of a process is that of its largest program.
+Every row of runs and envs is a measurement of `splagger bench`, with its command. It runs in a separate process,
+since the peak memory of a process is that of its largest program.
 """
 
 import json
@@ -28,8 +28,8 @@ from splagger.training.bench import measure
 WIDTH, SEQUENCES = 128, 16
 
 
-def alone(function, *args):
-    """What `function` returns in a fresh process."""
+def in_new_process(function, *args):
+    """Calls `function` in a new process and returns its result."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *args).result()
 
@@ -43,7 +43,7 @@ def envs(count: int) -> dict:
 
 
 def length(steps: int) -> dict:
-    """Seconds forward and backward, for a maximum over so many steps."""
+    """Returns the seconds of a forward and backward pass through a maximum over `steps` steps."""
     maximum = Max()
 
     def by_scan(es, resets):
@@ -56,8 +56,8 @@ def length(steps: int) -> dict:
 
         return jax.lax.scan(one, maximum.empty(es[0]), (es, resets))[1]
 
-    def timed(way):
-        loss = lambda es, resets: jnp.square(jax.vmap(way)(es, resets)).sum()  # noqa: E731
+    def timed(function):
+        loss = lambda es, resets: jnp.square(jax.vmap(function)(es, resets)).sum()  # noqa: E731
         es = jr.normal(jr.key(0), (SEQUENCES, steps, WIDTH))
         return seconds(jax.jit(jax.grad(loss)), es, jr.bernoulli(jr.key(1), 0.01, es.shape[:2]))
 
@@ -65,14 +65,14 @@ def length(steps: int) -> dict:
 
 
 class Part(NamedTuple):
-    """What grows: the function of one row, its sizes on a CPU and on a GPU, and the lines of each panel."""
+    """One benchmark: the function that measures a row, the sizes on CPU and GPU, and the lines of each panel."""
 
     row: object
     key: str
     label: str
     on_cpu: tuple[int, ...]
     on_gpu: tuple[int, ...]
-    panels: dict[str, dict[str, str]]  # a panel's axis → {key of a row: label}
+    panels: dict[str, dict[str, str]]  # label of a panel's y axis → {key of a row: label of a line}
 
 
 TRAINING = {
@@ -97,7 +97,7 @@ PARTS = {
 
 
 def draw(part: Part, rows: list[dict], path) -> None:
-    """A panel a quantity over the number that grows, both axes logarithmic; without those nobody measured."""
+    """Draws one log-log panel per measured quantity over the size."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -131,13 +131,13 @@ def draw(part: Part, rows: list[dict], path) -> None:
 
 
 def main(names) -> None:
-    platform = alone(jax.default_backend)
+    platform = in_new_process(jax.default_backend)
     for name in names:
         part = PARTS[name]
         sizes = part.on_cpu if platform == "cpu" else part.on_gpu
-        rows = [alone(part.row, size) for size in sizes]
+        rows = [in_new_process(part.row, size) for size in sizes]
         path = RESULTS / f"growth-{name}-{platform}.json"
-        origin = alone(provenance, f"python -m benchmarks.growth {name}")
+        origin = in_new_process(provenance, f"python -m benchmarks.growth {name}")
         path.write_text(json.dumps({"rows": rows, "provenance": origin}, indent=1) + "\n")
         draw(part, rows, path.with_suffix(".png"))
         print(path)

@@ -1,14 +1,14 @@
-"""How fast the robots are, beside Gymnasium's in the same run: `python -m benchmarks.mujoco`.
+"""Speed of the robots, compared with Gymnasium's: `python -m benchmarks.mujoco`.
 
-Writes benchmarks/results/mujoco-<platform>.json: environment steps a second of
+Writes benchmarks/results/mujoco-<platform>.json: environment steps per second of
 
-  library     MuJoCo's own batch of Cheetahs alone, on all cores: what there is to win
-  program     the same simulations through jit, vmap and scan of Cheetah.step: what is left of it
-  training    meta-environments as training steps them, resets and new tasks included
-  gymnasium   HalfCheetah-v5 in an AsyncVectorEnv: a process each, so 16 of them
+  library     MuJoCo's batch of Cheetahs alone, on all cores: an upper limit
+  program     the same simulations through jit, vmap and scan of Cheetah.step
+  training    meta-environments as in training, with resets and new tasks
+  gymnasium   HalfCheetah-v5 in an AsyncVectorEnv of 16 processes
 
-The ways to step are timed in turns, and each by its fastest turn: what else the machine does only adds to it.
-`overhead_seconds` is what a call costs in the program beyond what it costs in the library.
+All are timed in turns, and the fastest turn of each counts: other load on the machine can only slow a turn down.
+`overhead_seconds` is the additional time of a call in the program compared with the library.
 """
 
 import contextlib
@@ -34,17 +34,17 @@ RESULTS = Path(__file__).parent / "results"
 SIZES, PROCESSES, TURNS = (16, 240, 4096), 16, 5
 
 
-def drawn(copies: int) -> np.ndarray:
-    """Actions [steps, copies, 6]: as many steps as take a second or less."""
+def random_actions(copies: int) -> np.ndarray:
+    """Returns actions [steps, copies, 6], with as many steps as take about a second or less."""
     steps = int(np.clip(40_000 // copies, 10, 100))
     uniform = np.random.default_rng(0).uniform(-1, 1, (steps, copies, 6))
     return uniform.astype(np.float32)
 
 
 def library_alone(copies: int):
-    """MuJoCo's batch, from the state in which `program` begins."""
+    """Returns a function that steps MuJoCo's batch, from the initial state of `program`."""
     batch = library().batch.Batch(load(ROBOT), copies, threads())
-    actions, control = drawn(copies), batch.bind("ctrl")
+    actions, control = random_actions(copies), batch.bind("ctrl")
     first, _ = Cheetah().reset(jr.key(0), jnp.float32(1))
     start = to_float64(np.asarray(first.physics))
 
@@ -58,9 +58,9 @@ def library_alone(copies: int):
 
 
 def program(copies: int):
-    """As many Cheetahs in a compiled program."""
+    """Returns a compiled program that steps `copies` Cheetahs."""
     env, task, key = Cheetah(horizon=10**6), jnp.float32(1), jr.key(0)
-    actions = jnp.asarray(drawn(copies))
+    actions = jnp.asarray(random_actions(copies))
 
     @jax.jit
     def run(actions):
@@ -72,8 +72,8 @@ def program(copies: int):
 
 
 def training(env: MetaEnv, copies: int):
-    """As many meta-environments, new episodes and tasks included."""
-    actions = jnp.asarray(drawn(copies))
+    """Returns a compiled program that steps `copies` meta-environments, with new episodes and tasks."""
+    actions = jnp.asarray(random_actions(copies))
 
     @jax.jit
     def run(actions):
@@ -92,13 +92,13 @@ def training(env: MetaEnv, copies: int):
 
 @contextlib.contextmanager
 def gymnasiums(copies: int):
-    """Gymnasium's environments, one process each."""
+    """Yields a function that steps Gymnasium's environments, one process each."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of spaces without bounds
+        warnings.simplefilter("ignore")  # about spaces without bounds
         kinds = [lambda: gymnasium.make("HalfCheetah-v5")] * copies
         envs = gymnasium.vector.AsyncVectorEnv(kinds, context="forkserver")
         envs.reset(seed=0)
-        actions = drawn(copies)
+        actions = random_actions(copies)
 
         def run():
             for action in actions:
@@ -108,21 +108,21 @@ def gymnasiums(copies: int):
         envs.close()
 
 
-def in_turns(ways: dict, copies: int) -> dict[str, float]:
-    """Seconds a step of each way, by its fastest turn after one to warm up."""
-    fastest = dict.fromkeys(ways, np.inf)
+def in_turns(functions: dict, copies: int) -> dict[str, float]:
+    """Returns the seconds per step of each function in its fastest turn, after one warm-up turn."""
+    fastest = dict.fromkeys(functions, np.inf)
     for turn in range(1 + TURNS):
-        for name, run in ways.items():
+        for name, run in functions.items():
             started = time.perf_counter()
             jax.block_until_ready(run())
             if turn:
                 fastest[name] = min(fastest[name], time.perf_counter() - started)
-    return {name: best / len(drawn(copies)) for name, best in fastest.items()}
+    return {name: best / len(random_actions(copies)) for name, best in fastest.items()}
 
 
-def measured(copies: int) -> dict[str, float]:
-    """Steps a second of each way to step so many robots."""
-    ways = {
+def measure(copies: int) -> dict[str, float]:
+    """Returns the steps per second of `copies` robots by each method, and the overhead of the program."""
+    functions = {
         "library": library_alone(copies),
         "program": program(copies),
         "training": training(ENVS["cheetah-dir"].meta, copies),
@@ -130,15 +130,15 @@ def measured(copies: int) -> dict[str, float]:
     }
     with contextlib.ExitStack() as stack:
         if copies == PROCESSES:
-            ways["gymnasium"] = stack.enter_context(gymnasiums(copies))
-        times = in_turns(ways, copies)
+            functions["gymnasium"] = stack.enter_context(gymnasiums(copies))
+        times = in_turns(functions, copies)
     overhead = times["program"] - times["library"]
     return {name: copies / t for name, t in times.items()} | {"overhead_seconds": overhead}
 
 
 def main() -> None:
     result = {
-        "steps_per_second": {str(n): measured(n) for n in SIZES},
+        "steps_per_second": {str(n): measure(n) for n in SIZES},
         "threads": threads(),
         "provenance": provenance("python -m benchmarks.mujoco"),
     }

@@ -1,7 +1,7 @@
-"""How fast the parts are, each beside its plain alternative in the same run: `python -m benchmarks.parts`.
+"""Speed of single parts, each compared with its plain alternative: `python -m benchmarks.parts`.
 
-Writes benchmarks/results/parts-<platform>.json. Times are the median of repeated calls; what counts are the
-ratios, since both sides of each were measured in one process on one machine.
+Writes benchmarks/results/parts-<platform>.json. Times are medians of repeated calls. Only ratios are comparable
+between machines: both sides of each were measured in the same process.
 """
 
 import json
@@ -24,7 +24,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def seconds(function, *args, repeats: int = 5) -> float:
-    """Median time of a compiled call, after one to warm up."""
+    """Returns the median seconds of a compiled call, after one warm-up call."""
     jax.block_until_ready(function(*args))
     times = []
     for _ in range(repeats):
@@ -35,14 +35,14 @@ def seconds(function, *args, repeats: int = 5) -> float:
 
 
 def gru(envs: int = 16, steps: int = 700) -> dict[str, float]:
-    """Forward and backward over a rollout: `unroll_many`, and autodiff through a scan of steps."""
+    """Times forward and backward passes over a rollout: `unroll_batch`, and autodiff through a scan of steps."""
     cell = GRU.create(jr.key(0), 80, 256)
     xs = jr.normal(jr.key(1), (steps, envs, 80))
     resets = jr.bernoulli(jr.key(2), 0.01, (steps, envs))
     start = jnp.zeros((envs, 256))
 
     def ours(cell, xs):
-        return jnp.square(cell.unroll_many(start, xs, resets)[1]).mean()
+        return jnp.square(cell.unroll_batch(start, xs, resets)[1]).mean()
 
     def plain(cell, xs):
         one = lambda h, x: jax.vmap(cell.step)(h, *x)  # noqa: E731
@@ -56,7 +56,7 @@ def gru(envs: int = 16, steps: int = 700) -> dict[str, float]:
 
 
 def hypernetwork(samples: int = 2800) -> dict[str, float]:
-    """Forward and backward of a minibatch: `policies`, and weights generated for every sample."""
+    """Times forward and backward passes of a minibatch: `policies`, and weights generated for every sample."""
     policy = HyperPolicy.create(jr.key(0), 5, 24, Discrete(4))
     latents = jnp.tanh(jr.normal(jr.key(1), (samples, 25)))
     xs = jr.normal(jr.key(2), (samples, 256))
@@ -82,7 +82,7 @@ def hypernetwork(samples: int = 2800) -> dict[str, float]:
 
 
 def environment(name: str, copies: int, steps: int = 100) -> float:
-    """Steps a second of `copies` environments, random actions, resets included."""
+    """Returns the steps per second of `copies` environments with random actions, including resets."""
     row = ENVS[name]
     env: MetaEnv = row.meta
 
@@ -103,7 +103,7 @@ def environment(name: str, copies: int, steps: int = 100) -> float:
 
 def main() -> None:
     mazes = [row for row in ENVS.values() if isinstance(row.env.spec.space, Discrete)]
-    names = [row.name for row in mazes if not row.small]  # robots: benchmarks.mujoco
+    names = [row.name for row in mazes if not row.small]  # for robots, see benchmarks.mujoco
     result = {
         "gru": gru(),
         "hypernetwork": hypernetwork(),

@@ -1,8 +1,8 @@
-"""Where the time of an update goes on a GPU, kernel by kernel: `python -m benchmarks.profile`.
+"""GPU time of an update, kernel by kernel: `python -m benchmarks.profile`.
 
-Writes benchmarks/results/profile-<env>-<platform>.json. Kernels are named by XLA; how often one was launched
-tells where it belongs: once a step of the rollout and of the evaluation, once a step of the memory's loops,
-or once a minibatch.
+Writes benchmarks/results/profile-<env>-<platform>.json. XLA names the kernels. The number of launches shows
+where a kernel belongs: one per step of rollout and evaluation, one per step of the memory's loops, or one per
+minibatch.
 """
 
 import collections
@@ -22,10 +22,10 @@ ENV, METHOD, LONGEST = "t-ls", "splagger", 150
 
 
 def profile() -> dict:
-    """One block of the paper's grid: seconds of it, of its evaluation, and of its longest kernels."""
+    """Returns the milliseconds of one block of the paper's grid, of its evaluation and of its longest kernels."""
     run = Run.create(ENV, METHOD)
     program = compile_grid(run.config, run.points)
-    state, _ = program.block(program.init())  # to compile
+    state, _ = program.block(program.init())  # compiles
     program.evaluate(state)
     started = time.monotonic()
     state, _ = program.block(state)
@@ -45,7 +45,7 @@ def profile() -> dict:
 
 
 def _kernels(folder: str) -> list[dict]:
-    """Time and launches of every kernel on the GPU's streams, the longest first."""
+    """Time and launches of every kernel on the GPU's streams, in order of decreasing time."""
     (path,) = Path(folder).rglob("*.xplane.pb")
     total, launches = collections.Counter(), collections.Counter()
     for plane in jax.profiler.ProfileData.from_file(str(path)).planes:
@@ -54,7 +54,7 @@ def _kernels(folder: str) -> list[dict]:
             total[event.name] += event.duration_ns / 1e6
             launches[event.name] += 1
     if not total:
-        raise SystemExit("no kernels were seen: this needs a GPU")
+        raise SystemExit("no kernels were recorded: this benchmark needs a GPU")
     row = lambda name: {"kernel": name, "milliseconds": total[name], "launches": launches[name]}  # noqa: E731
     return [row(name) for name, _ in total.most_common()]
 

@@ -1,6 +1,6 @@
-"""How a trained Cheetah runs, given each of its two tasks: `python docs/draw_cheetah.py RUN`.
+"""Draws the paths of trained Cheetah agents in both tasks: `python docs/draw_cheetah.py RUN`.
 
-RUN is the folder of `splagger train cheetah-dir-small splagger --rates 1e-3 --seeds 3 --frames 1500000`. Writes
+RUN is the run folder of `splagger train cheetah-dir-small splagger --rates 1e-3 --seeds 3 --frames 1500000`. Writes
 docs/images/cheetah-both-ways.png, and the returns to results/cheetah-dir-small/both-ways.json.
 """
 
@@ -21,43 +21,43 @@ from splagger.runs.provenance import provenance
 
 ROOT = Path(__file__).parent.parent
 EPISODES = 8
-TASK_SAMPLERS = {-1.0: ("backward", "#D55E00"), 1.0: ("forward", "#0072B2")}
+TASKS = {-1.0: ("backward", "#D55E00"), 1.0: ("forward", "#0072B2")}
 
 
 def run(player, direction: float):
-    """(places [episodes, steps], returns [episodes]) of episodes with this task."""
+    """Plays episodes of one task; returns (positions [episodes, steps], returns [episodes])."""
     env, task = player.env.env, jnp.float32(direction)
     step = jax.jit(env.step)
 
     def episode(seed):
         state, obs = env.reset(jr.key(seed), task)
         player.reset()
-        places, total = [], 0.0
+        positions, total = [], 0.0
         for _ in range(env.horizon):
             action = player.act(obs)
             state, out = step(jr.key(0), task, state, jnp.asarray(action))
             player.observe(action, float(out.reward), out.obs)
             obs, total = out.obs, total + float(out.reward)
-            places.append(float(pose(state)[0][0]))
-        return places, total
+            positions.append(float(pose(state)[0][0]))
+        return positions, total
 
-    lived = [episode(seed) for seed in range(EPISODES)]
-    return np.array([places for places, _ in lived]), np.array([total for _, total in lived])
+    positions, totals = zip(*map(episode, range(EPISODES)), strict=True)
+    return np.array(positions), np.array(totals)
 
 
 def main(folder: str) -> None:
     seeds = json.loads((Path(folder) / "run.json").read_text())["arguments"]["seeds"]
-    returns: dict[str, list[list[float]]] = {name: [] for name, _ in TASK_SAMPLERS.values()}
+    returns: dict[str, list[list[float]]] = {name: [] for name, _ in TASKS.values()}
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
         for seed in seeds:
             player = splagger.load(folder, seed=seed)
-            for direction, (name, color) in TASK_SAMPLERS.items():
-                places, totals = run(player, direction)
-                time = 0.05 * np.arange(1, places.shape[1] + 1)
-                axes.plot(time, places.T, color=color, linewidth=0.8, alpha=0.7)
+            for direction, (name, color) in TASKS.items():
+                positions, totals = run(player, direction)
+                time = 0.05 * np.arange(1, positions.shape[1] + 1)
+                axes.plot(time, positions.T, color=color, linewidth=0.8, alpha=0.7)
                 returns[name].append(totals.tolist())
-        for direction, (name, color) in TASK_SAMPLERS.items():
+        for direction, (name, color) in TASKS.items():
             axes.annotate(f"task: {name}", (0.1, 9 * direction), color=color, weight="bold")
         axes.set(xlabel="seconds", ylabel="place along x (meters)", title="Cheetah-Dir")
         axes.margins(x=0)

@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon
 
-from splagger.plots.draw import PLAIN, STYLE
+from splagger.plots.draw import METADATA, STYLE
 
 IMAGES = Path(__file__).parent / "images"
 INK, SOFT, EDGE, PALE = "#1f2933", "#5f6b7a", "#9aa5b1", "#eef1f5"
@@ -19,7 +19,7 @@ EPISODES, STEPS = 4, 7
 
 
 def canvas(width: float, height: float):
-    """Axes whose unit is an inch, without anything on them."""
+    """Returns empty axes whose unit is an inch."""
     figure = plt.figure(figsize=(width, height), facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(0, height))
@@ -28,19 +28,19 @@ def canvas(width: float, height: float):
 
 
 def box(axes, x, y, width, height, fill=PALE, edge=EDGE, radius=0.06, line=1.0):
-    """A rounded box by its lower left corner."""
+    """Draws a rounded box; (x, y) is its lower left corner."""
     style = f"round,pad=0,rounding_size={radius}"
     patch = FancyBboxPatch((x, y), width, height, boxstyle=style, fc=fill, ec=edge, lw=line)
     axes.add_patch(patch)
 
 
-def write(axes, x, y, words, size=10.0, color=INK, **more):
-    """Words, centered unless told otherwise."""
-    axes.text(x, y, words, **{"size": size, "color": color, "ha": "center", "va": "center"} | more)
+def write(axes, x, y, text, size=10.0, color=INK, **more):
+    """Writes text, centered by default."""
+    axes.text(x, y, text, **{"size": size, "color": color, "ha": "center", "va": "center"} | more)
 
 
 def arrow(axes, start, end, color=SOFT, bend=0.0, line=1.4, style="-|>"):
-    """An arrow; `bend` is how far it leaves the straight line."""
+    """Draws an arrow; `bend` is its curvature."""
     curve = f"arc3,rad={bend}"
     shape = {"arrowstyle": style, "mutation_scale": 11, "shrinkA": 0, "shrinkB": 0}
     patch = FancyArrowPatch(start, end, connectionstyle=curve, color=color, lw=line, **shape)
@@ -48,18 +48,18 @@ def arrow(axes, start, end, color=SOFT, bend=0.0, line=1.4, style="-|>"):
 
 
 def elbow(axes, *points, color=SOFT, line=1.4):
-    """A line along `points` that ends in an arrow."""
+    """Draws a line along `points` that ends in an arrow."""
     axes.plot(*zip(*points[:-1], strict=True), color=color, lw=line, solid_capstyle="butt")
     arrow(axes, points[-2], points[-1], color, line=line)
 
 
 def meta_episode(axes) -> None:
-    """Two tasks of four episodes above what is remembered of them."""
+    """Draws two tasks of four episodes, and the agent's knowledge of each task below."""
     left, episode, gap = 1.25, 0.98, 0.07
     task = EPISODES * episode + (EPISODES - 1) * gap
     starts = left, left + task + 0.42
     looks = (BLUE, PALE_BLUE, "task 1"), (ORANGE, PALE_ORANGE, "task 2")
-    for name, y in (("experience", 2.73), ("what is\nknown", 1.38)):
+    for name, y in (("experience", 2.73), ("knowledge\nof the task", 1.38)):
         write(axes, 0.12, y, name, weight="bold", ha="left", linespacing=1.3)
     for x, (color, pale, name) in zip(starts, looks, strict=True):
         box(axes, x - 0.1, 2.12, task + 0.2, 1.22, "white", color, 0.1, 1.6)
@@ -83,19 +83,19 @@ def _episode(axes, x, width, k, color, pale) -> None:
 
 
 def _ends(axes, episode_end, task_end) -> None:
-    """The two events that must not be confused."""
+    """Annotates the two events that must not be confused."""
     note = {"ha": "left", "linespacing": 1.35}
     axes.plot([episode_end] * 2, [0.52, 2.16], color=SOFT, lw=1.0, ls=(0, (1, 2)))
-    words = "An episode ends: the world starts again,\nthe task and the memory stay."
-    write(axes, episode_end - 0.02, 0.29, words, 9.5, **note)
+    text = "An episode ends: the environment is reset,\nthe task and the memory are kept."
+    write(axes, episode_end - 0.02, 0.29, text, 9.5, **note)
     end = task_end + 0.21
     axes.plot([end] * 2, [0.52, 3.34], color=INK, lw=1.2, ls=(0, (4, 2)))
-    words = "A task ends: a new one is drawn,\nthe memory is emptied."
-    write(axes, end - 0.02, 0.29, words, 9.5, **note)
+    text = "A task ends: a new one is sampled,\nthe memory is emptied."
+    write(axes, end - 0.02, 0.29, text, 9.5, **note)
 
 
 def split_aggregation(axes) -> None:
-    """From transitions to the weights of a policy."""
+    """Draws the path from transitions to the weights of a policy."""
     middle, high, low = 1.87, 2.79, 1.07
     _transitions(axes, middle)
     box(axes, 2.0, middle - 0.45, 1.0, 0.9, "white", INK, line=1.4)
@@ -108,14 +108,14 @@ def split_aggregation(axes) -> None:
         elbow(axes, (start, y), (6.28, y), (6.28, middle + (y - middle) * 0.19), color=color)
     axes.plot([3.0, 3.24], [middle] * 2, color=SOFT, lw=1.4)
     write(axes, 5.0, high + 0.22, "128 neurons skip", 10, BLUE, weight="bold")
-    write(axes, 5.0, high - 0.2, "as the GRU left them: order counts", 9, SOFT)
+    write(axes, 5.0, high - 0.2, "unchanged: depends on order", 9, SOFT)
     write(axes, 5.0, low + 0.54, "128 neurons aggregated", 10, ORANGE, weight="bold")
     arrow(axes, (3.72, low), (4.1, low), ORANGE)
     box(axes, 4.1, low - 0.36, 1.8, 0.72, PALE_ORANGE, ORANGE, line=1.4)
     write(axes, 5.0, low + 0.13, "running maximum", 10, weight="bold")
     write(axes, 5.0, low - 0.14, r"$m_t = \max(m_{t-1},\ e_t)$", 10)
     arrow(axes, (5.5, low - 0.36), (4.5, low - 0.36), ORANGE, bend=-0.55)
-    write(axes, 5.0, low - 0.8, "kept for the next step: order does not count", 9, SOFT)
+    write(axes, 5.0, low - 0.8, "kept for the next step: ignores order", 9, SOFT)
     _readout(axes, middle)
 
 
@@ -125,7 +125,7 @@ def _transitions(axes, middle) -> None:
         x, y = 0.2 + 0.07 * (2 - k), middle - 0.36 + 0.1 * k
         box(axes, x, y, 1.38, 0.66, "white", EDGE, line=1.2)
     write(axes, 0.34 + 0.69, middle - 0.03, r"$s_t,\ a_t,\ r_t,\ s_{t+1}$", 11)
-    write(axes, 0.98, middle - 0.6, "of one task, one a step", 9, SOFT)
+    write(axes, 0.98, middle - 0.6, "of one task, one per step", 9, SOFT)
 
 
 def _neurons(axes, x, y, color, pale) -> None:
@@ -135,13 +135,13 @@ def _neurons(axes, x, y, color, pale) -> None:
 
 
 def _readout(axes, middle) -> None:
-    """concat, linear, latent, hypernetwork, policy."""
+    """Draws concat, linear, latent, hypernetwork and policy."""
     box(axes, 6.0, middle - 0.165, 0.56, 0.33, "white", INK, line=1.2)
     write(axes, 6.28, middle, "concat", 8.5)
     parts = (
         (6.8, 0.66, "linear", "256 → 24", "white", INK),
         (7.68, 0.66, "latent", "24", PALE, EDGE),
-        (8.56, 1.3, "hypernetwork", "emits weights", "white", INK),
+        (8.56, 1.3, "hypernetwork", "generates weights", "white", INK),
     )
     end = 6.56
     for x, width, name, note, fill, edge in parts:
@@ -173,7 +173,7 @@ def main() -> None:
             axes = canvas(*size)
             draw(axes)
             path = IMAGES / f"{name}.png"
-            axes.figure.savefig(path, dpi=200, metadata=PLAIN["png"])
+            axes.figure.savefig(path, dpi=200, metadata=METADATA["png"])
             plt.close(axes.figure)
             print(os.path.relpath(path))
 

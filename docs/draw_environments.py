@@ -15,7 +15,7 @@ IMAGES = Path(__file__).parent / "images"
 
 
 def after(name: str, actions: list, seed: int = 3) -> np.ndarray:
-    """The picture of an environment after some actions."""
+    """Returns the picture of an environment after some actions."""
     env: MetaEnv = ENVS[name].meta
     state, step = env.reset(jr.key(seed)), jax.jit(env.step)
     for t, action in enumerate(actions):
@@ -24,7 +24,7 @@ def after(name: str, actions: list, seed: int = 3) -> np.ndarray:
 
 
 def stack(pictures: list[np.ndarray], axis: int, gap: int = 24) -> np.ndarray:
-    """Pictures beside or below each other on white."""
+    """Returns the pictures side by side or stacked, on white."""
     side = 1 - axis
     size = max(p.shape[side] for p in pictures)
     padded = []
@@ -37,9 +37,9 @@ def stack(pictures: list[np.ndarray], axis: int, gap: int = 24) -> np.ndarray:
 
 
 def main() -> None:
-    mine = [2, 1, 0, 1, 1, 2, 1] * 2 + [1]
+    mine_actions = [2, 1, 0, 1, 1, 2, 1] * 2 + [1]
     mazes = stack([after("t-ls", [0] * 37), after("t-agreement", [0] * 145)], axis=0)
-    lower = stack([after("planning", [0, 3, 0, 2]), after("mc-ls", mine)], axis=1)
+    lower = stack([after("planning", [0, 3, 0, 2]), after("mc-ls", mine_actions)], axis=1)
     Image.fromarray(stack([mazes, lower], axis=0)).save(IMAGES / "environments.png", optimize=True)
     cheetah = after("cheetah-dir", [[0.6, 0.3, 0.2, -0.6, 0.4, 0.0]] * 5)
     walker = after("walker", [[-0.4, -0.2, 0.0, 0.2, 0.0, 0.1]] * 8, seed=5)

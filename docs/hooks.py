@@ -1,13 +1,13 @@
-"""What mkdocs does besides its own work: tables from the code, figures from the results, sources as pages.
+"""What mkdocs does besides its own work: figures from the results, and source files as pages.
 
-Pages link to files of the repository as `../place`. The site has no repository around it, so each such file
-becomes a page of its own below `source/`, a folder a list of what is in it, and a picture is copied there.
+Pages link to files of the repository as `../path`. The site does not contain the repository, so each linked file becomes
+a page below `source/`, a folder becomes a list of its files, and a picture is copied.
 """
 
 import re
 from pathlib import Path
 
-import generated  # beside this file, where mkdocs looks first
+import tables  # beside this file, where mkdocs looks first
 from mkdocs.structure.files import File
 
 OUTSIDE = re.compile(r"\]\(\.\./([^)#\s]+)\)")
@@ -17,24 +17,20 @@ HIDDEN = "---\nsearch:\n  exclude: true\n---\n\n"
 
 def on_files(files, config):
     """Adds a picture for each figure that can be drawn, and a page for each place that is linked to."""
-    for name, data in generated.pictures().items():
+    for name, data in tables.pictures().items():
         files.append(File.generated(config, f"images/figures/{name}.svg", content=data))
     pages = [file for file in files.documentation_pages() if "/" not in file.src_uri]
-    linked = {place for file in pages for place in OUTSIDE.findall(_expanded(file))}
+    linked = {place for file in pages for place in OUTSIDE.findall(file.content_string)}
     for place in sorted(linked):
         files.append(File.generated(config, _page(place), content=_source(place)))
     return files
 
 
 def on_page_markdown(markdown, page, **_):
-    """The page with its tables, and its links to the repository's files turned to their pages."""
+    """Turns links to files of the repository into links to their pages."""
     if page.file.src_uri.startswith("source/"):
         return markdown
-    return OUTSIDE.sub(lambda found: f"]({_page(found[1])})", generated.expand(markdown))
-
-
-def _expanded(file) -> str:
-    return generated.expand(file.content_string)
+    return OUTSIDE.sub(lambda found: f"]({_page(found[1])})", markdown)
 
 
 def _page(place: str) -> str:
@@ -43,7 +39,7 @@ def _page(place: str) -> str:
 
 def _source(place: str) -> str | bytes:
     """A picture itself; a page that shows the file, or names all files of the folder."""
-    path = generated.ROOT / place
+    path = tables.ROOT / place
     if place.endswith(".png"):
         return path.read_bytes()
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Train two memories on a short T-Maze and compare them: a sweep is one call and one program."""
+"""Trains two methods on a short T-Maze. All seeds of a method train in one compiled program."""
 
 import tempfile
 

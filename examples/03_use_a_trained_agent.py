@@ -1,4 +1,4 @@
-"""A trained agent in anybody's loop: here Gymnasium's, with nothing but numpy in between."""
+"""Runs a trained agent in a Gymnasium loop; the interface of the agent is NumPy."""
 
 import tempfile
 
@@ -12,7 +12,7 @@ with tempfile.TemporaryDirectory() as folder:
     )
     agent = splagger.load(curves.attrs["folder"])
 
-env = gymnasium.make("splagger.bridges.gymnasium_ids:splagger/Planning-v0", name="planning-small")
+env = gymnasium.make("splagger.gymnasium_ids:splagger/Planning-v0", name="planning-small")
 obs, _ = env.reset(seed=0)
 agent.reset()
 total, done = 0.0, False
@@ -22,4 +22,4 @@ while not done:
     done = terminated or truncated
     agent.observe(action, reward, next_obs, done)
     obs, total = next_obs, total + float(reward)
-print(f"one meta-episode earned {total:.1f}")
+print(f"return of one meta-episode: {total:.1f}")

@@ -1,4 +1,4 @@
-"""A method is one row: an encoder, an aggregator, how much skips it. Here a slow mean beside an LSTM."""
+"""A custom method is one row: an encoder, an aggregator and the fraction that skips it. Here, an LSTM and a mean."""
 
 import tempfile
 
@@ -6,7 +6,7 @@ import splagger
 from splagger.aggregators import Mean
 
 method = splagger.Method("lstm-mean", encoder="lstm", aggregator=Mean(), skip=0.25)
-splagger.METHODS[method.name] = method  # now `train` and `load` know it by name
+splagger.METHODS[method.name] = method  # `train` and `load` now accept its name
 
 with tempfile.TemporaryDirectory() as folder:
     curves = splagger.train(

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment is trained by the same loop, and the agent plays in any other loop."""
+"""A custom Gymnasium environment: `splagger.train` trains on it, and the agent acts in your own loop."""
 
 import tempfile
 
@@ -6,13 +6,13 @@ import gymnasium
 import numpy as np
 
 import splagger
-from splagger.bridges import from_gymnasium
+from splagger import from_gymnasium
 
 
 class GuessTheNumber(gymnasium.Env):
-    """Say a number from -5 to 5; seen is whether the secret is above or below. Three guesses an episode."""
+    """Guess a number from -5 to 5 and observe whether it is higher or lower. Three guesses per episode."""
 
-    observation_space = gymnasium.spaces.Discrete(3)  # nothing known, above, below
+    observation_space = gymnasium.spaces.Discrete(3)  # no guess yet, higher, lower
     action_space = gymnasium.spaces.Box(-5, 5, (1,))
 
     def reset(self, *, seed=None, options=None):
@@ -30,7 +30,7 @@ def draw_secret(rng: np.random.Generator) -> float:
     return rng.uniform(-5, 5)
 
 
-if __name__ == "__main__":  # so that the command line, too, can import from here
+if __name__ == "__main__":  # so that the command line can import this file
     env = from_gymnasium(GuessTheNumber, task=draw_secret, episodes=2, max_steps=3)
     small = {"network.width_factor": 0.125, "network.state_embedding": 16, "network.hidden": (32,)}
     small |= {"network.latent_embedding": 8, "ppo.steps": 60, "ppo.eval_tasks": 64}
@@ -40,18 +40,18 @@ if __name__ == "__main__":  # so that the command line, too, can import from her
         )
         agent = splagger.load(curves.attrs["folder"], env=env)
     curve = curves["return"]
-    print(f"six guesses miss by {-curve.iloc[0]:.1f} untrained, by {-curve.iloc[-1]:.1f} trained")
+    print(f"error of six guesses: {-curve.iloc[0]:.1f} untrained, {-curve.iloc[-1]:.1f} trained")
 
-    # In a loop of your own: two episodes of one task, and the agent remembers the first in the second.
-    theirs, task = GuessTheNumber(), {"task": 3.0}
-    obs, _ = theirs.reset(options=task)
+    # Your own loop: two episodes of one task. The agent remembers the first episode in the second.
+    game, task = GuessTheNumber(), {"task": 3.0}
+    obs, _ = game.reset(options=task)
     agent.reset()
-    seen = env.flatten(obs)
+    flat = env.flatten(obs)
     for guess in range(6):
-        action = agent.act(seen)
-        obs, reward, done, _, _ = theirs.step(env.action(action))
+        action = agent.act(flat)
+        obs, reward, done, _, _ = game.step(env.action(action))
         if done and guess < 5:
-            obs, _ = theirs.reset(options=task)  # the agent sees the next episode begin
-        seen = env.flatten(obs, done)
-        agent.observe(action, reward, seen, task_done=guess == 5)
-        print(f"guess {guess + 1} misses by {-reward:.2f}")
+            obs, _ = game.reset(options=task)  # the agent observes the start of the next episode
+        flat = env.flatten(obs, done)
+        agent.observe(action, reward, flat, task_done=guess == 5)
+        print(f"error of guess {guess + 1}: {-reward:.2f}")

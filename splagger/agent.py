@@ -1,4 +1,4 @@
-"""The agent: a memory, a latent and a policy, for one environment or a batch of them."""
+"""The agent: a memory, a latent and a policy."""
 
 import math
 from dataclasses import dataclass
@@ -79,9 +79,9 @@ class Action(NamedTuple):
 
 
 class Actor(eqx.Module):
-    """An agent's two steps of acting, with everything precomputed that they share.
+    """The acting part of an agent, with everything precomputed that does not change between steps.
 
-    Rollouts, evaluations, analyses and trained agents in other people's loops all act through this class.
+    Rollouts, evaluations, analyses and loaded agents all act through this class.
     """
 
     memory: SequenceModel
@@ -112,7 +112,7 @@ class Actor(eqx.Module):
 
 
 class Agent(eqx.Module):
-    """Remembers transitions and acts on what it remembers. Holds parameters only: state is passed in.
+    """A memory and a policy that depends on it. An agent holds parameters only; state is passed in.
 
     >>> from splagger.methods import METHODS
     >>> from splagger.spaces import Discrete
@@ -140,12 +140,12 @@ class Agent(eqx.Module):
         return Normalizers(Moments.create(obs_size), Moments.create(self.memory.output_size))
 
     def sample_noise(self, latent_key: Key[Array, ""], action_key: Key[Array, ""]) -> ActionNoise:
-        """Draws the random numbers behind one action. A replay of the action uses the same ones."""
+        """Draws the random numbers behind one action. A replay of the action reuses them."""
         size = self.latent.noise_size(self.memory.output_size)
         return ActionNoise(jr.normal(latent_key, (size,)), self.space.noise(action_key))
 
     def actor(self) -> Actor:
-        """Returns what acts for many steps with the present parameters."""
+        """Returns an actor for many steps with the current parameters."""
         memory, policy = prepare((self.memory, self.policy))
         return Actor(memory, self.latent, policy, self.start())
 
@@ -168,11 +168,11 @@ class Agent(eqx.Module):
         task_done: Bool[Array, "T *batch"],
         task_length: int | None = None,
     ) -> tuple[Memory, Float[Array, "T *batch out"]]:
-        """Returns (last memory, the T outputs that the actions were chosen on) of a rollout.
+        """Returns (last memory, the T outputs before each action) of a rollout.
 
-        Equals repeated `Actor.observe`. The first output is the stored one of `memory`: a constant, through
-        which no gradient flows. If every task has `task_length` steps and the rollout consists of whole tasks,
-        they are unrolled side by side: `task_length` sequential steps instead of T.
+        Equals repeated `Actor.observe`. The first output is stored in `memory`: a constant, without gradient.
+        If every task has `task_length` steps and the rollout consists of whole tasks, they are unrolled in
+        parallel: `task_length` sequential steps instead of T.
         """
         steps = task_done.shape[0]
         if task_length is None or steps % task_length:
@@ -184,7 +184,7 @@ class Agent(eqx.Module):
         return last, self._outputs_before(memory, after, task_done)
 
     def _unroll_tasks(self, memory, transitions, task_done, task_length):
-        """`unroll` of a rollout of whole tasks, the tasks on a batch axis of their own."""
+        """Unrolls a rollout of whole tasks, with the tasks on a batch axis."""
         tasks = task_done.shape[0] // task_length
 
         def by_task(x):
@@ -209,12 +209,12 @@ class Agent(eqx.Module):
 
 
 def _policy_inputs(latent: AbstractLatent, output, obs, noise, normalizers: Normalizers):
-    """(normalized observation, latent): what the policy takes."""
+    """Returns the policy's inputs (normalized observation, latent)."""
     return normalizers.obs.normalize(obs), latent(output, noise, normalizers.output)
 
 
 def first_steps(task_done: Bool[Array, "T *batch"]) -> Bool[Array, "T *batch"]:
-    """Whether each step follows the end of a task. The first step of a rollout continues what came before."""
+    """Returns whether each step follows the end of a task; False at the first step, whose memory is given."""
     return jnp.concatenate([jnp.zeros_like(task_done[:1]), task_done[:-1]])
 
 

@@ -2,11 +2,11 @@
 
 
 class UserError(Exception):
-    """Something a user can fix. The message names what is wrong and how to fix it."""
+    """Base of all errors that a user can fix. The message says what is wrong and how to fix it."""
 
 
 class SettingError(UserError, ValueError):
-    """An argument, a setting or a name that cannot be used."""
+    """An invalid argument, setting or name."""
 
 
 class EnvError(UserError, ValueError):
@@ -18,4 +18,4 @@ class RunError(UserError, RuntimeError):
 
 
 class Interrupted(Exception):
-    """Training was asked to stop by a signal, and has saved its state."""
+    """Raised after a signal stopped training and the state was saved."""

@@ -1,4 +1,4 @@
-"""The paper's methods: rows of data. A new method is one more row."""
+"""The paper's methods as rows of a table. A new method is one more row."""
 
 import functools as ft
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ from splagger.tables import lookup
 
 @dataclass(frozen=True)
 class Method:
-    """A memory and how it is trained; equal rows are equal models.
+    """A memory and how it is trained. Equal rows are equal models.
 
-    `skip` is the fraction of the encoder's neurons that bypass the aggregator: 0.5 is split
-    aggregation, 0 aggregates everything, and 1 is no aggregation at all: a plain recurrent network.
+    `skip` is the fraction of the encoder's neurons that bypass the aggregator: 0.5 is split aggregation, 0
+    aggregates all neurons, and 1 none, which is a plain recurrent network.
 
     >>> METHODS["splagger"].skip
     0.5
@@ -40,7 +40,7 @@ class Method:
     skip: float = 0.5
     bottleneck: bool = False  # project to the latent's size before the aggregator, not after
     latent: AbstractLatent = Deterministic()
-    reconstruct: bool = False  # the memory learns to explain the task instead of earning reward
+    reconstruct: bool = False  # the memory is trained to reconstruct transitions, not by reward
 
     def __post_init__(self):
         lookup(ENCODERS, self.encoder, "encoder")
@@ -85,7 +85,7 @@ ROWS = (
     replace(RNN, name="transformer", encoder="transformer"),
 )
 
-# Other names the paper gives to the same models: one value, trained once.
+# The paper's other names for the same models, which are trained only once.
 ALIASES = {"splagger-nornn-avg": "cnp", "max": "splagger-nornn", "max-st": "amrl-nornn"}
 
 METHODS: dict[str, Method] = {row.name: row for row in ROWS}

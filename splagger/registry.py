@@ -1,4 +1,4 @@
-"""The environments as rows of data: the paper's with its settings, and small siblings for tests and demos."""
+"""The environments as rows of data: those of the paper, and small versions for tests and demos."""
 
 import re
 from dataclasses import dataclass, replace
@@ -22,20 +22,20 @@ from splagger.ppo.settings import PPOConfig
 
 @dataclass(frozen=True)
 class EnvRow:
-    """An environment with the settings it is trained with. `meta` holds its episodes per task."""
+    """An environment with its training settings."""
 
     name: str
     summary: str
     meta: AbstractMetaEnv
-    frames: int  # per run
+    frames: int  # per member of a run
     ppo: PPOConfig = PPOConfig()
     network: Network = Network()
-    best_return: float | None = None  # of a meta-episode, where known
+    best_return: float | None = None  # the best mean return of a meta-episode, if known
     small: bool = False  # not an environment of the paper
 
     @property
     def env(self) -> Any:
-        """The environment of one episode."""
+        """The environment of single episodes."""
         return self.meta.env
 
     @property
@@ -45,11 +45,11 @@ class EnvRow:
 
     @property
     def folder(self) -> str:
-        """The name as a folder can have it."""
+        """The name in a form that is valid for folders."""
         return re.sub(r"[^\w.-]+", "-", self.name).strip("-")
 
     def with_meta(self, **changes: Any) -> "EnvRow":
-        """Returns the row with another environment (`env`) or other `episodes` per task."""
+        """Returns a copy with another environment (`env`) or number of `episodes` per task."""
         return replace(self, meta=replace(self.meta, **changes))
 
 
@@ -85,7 +85,7 @@ _COMPACT_ROBOT = replace(_COMPACT, embedding=EmbeddingSizes(16, 16, 16))
 def _row(
     name: str, summary: str, env: Env, ppo: PPOConfig = _MAZE, network: Network | None = None
 ) -> EnvRow:
-    """Builds a row from its settings and the numbers of `PROTOCOLS`."""
+    """Returns a row with these settings and the numbers in `PROTOCOLS`."""
     protocol = PROTOCOLS[name]
     return EnvRow(
         name,

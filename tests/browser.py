@@ -1,4 +1,4 @@
-"""A real browser, asked over its debugging pipe: what a page logs, requests and shows."""
+"""A real browser, controlled over its debugging pipe: reports what a page logs, requests and shows."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 ABSENT = (
     "the report was not opened in a browser: Chromium is not installed (apt-get install chromium)"
 )
-# the browser reads commands from descriptor 3 and answers on 4
+# The browser reads commands from file descriptor 3 and writes answers to 4.
 LAUNCH = """
 import fcntl, os, sys
 commands, answers = (fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3])
@@ -23,7 +23,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 
 def installed() -> str | None:
-    """The path of Chromium, if it is there."""
+    """Returns the path of Chromium, or None if it is not installed."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -51,7 +51,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters):
-        """The answer to one command; events that come before it are kept."""
+        """Sends a command and returns its answer; events that arrive before it are kept."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         message |= {"sessionId": self.session} if self.session else {}
@@ -69,13 +69,13 @@ class Browser:
             ready, _, _ = select.select([self.answers], [], [], max(0, deadline - time.monotonic()))
             assert ready, "the browser does not answer"
             data = os.read(self.answers, 1 << 20)
-            assert data, "the browser has ended"
+            assert data, "the browser has exited"
             self.buffer += data
         message, _, self.buffer = self.buffer.partition(b"\0")
         return json.loads(message)
 
     def open(self, url: str) -> list[dict]:
-        """Loads a page; returns the events from the request to the end of loading."""
+        """Loads a page and returns the events from the request to the end of loading."""
         self.events = []
         self.call("Page.navigate", url=url)
         while not self.seen("Page.loadEventFired"):
@@ -87,7 +87,7 @@ class Browser:
         return [event["params"] for event in self.events if event.get("method") == method]
 
     def evaluate(self, expression: str):
-        """What an expression is in the page."""
+        """Evaluates a JavaScript expression in the page."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -95,7 +95,7 @@ class Browser:
         return answer["result"].get("value")
 
     def show(self, width: int, dark: bool, height: int = 900) -> None:
-        """Sets the screen and the color scheme that the reader prefers."""
+        """Sets the screen size and the preferred color scheme."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

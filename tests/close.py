@@ -1,11 +1,11 @@
-"""One way to compare trees of arrays."""
+"""Comparison of pytrees of arrays."""
 
 import jax
 import numpy as np
 
 
 def assert_close(actual, expected, rtol=1e-5, atol=1e-6):
-    """Both trees have the same structure, and all their leaves are close."""
+    """Asserts that both trees have the same structure and that all leaves are close."""
     actual_leaves, actual_tree = jax.tree.flatten(actual)
     expected_leaves, expected_tree = jax.tree.flatten(expected)
     assert actual_tree == expected_tree, f"{actual_tree} is not {expected_tree}"

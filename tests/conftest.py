@@ -1,8 +1,9 @@
-"""Settings of every test: strict shapes, and programs compiled quickly rather than well."""
+"""Settings of all tests: strict shapes, and fast compilation rather than fast programs."""
 
 import os
 
-# Before jax is imported. What a test runs once is not worth optimizing; subprocesses inherit it.
+# Must be set before jax is imported; subprocesses inherit it. Most programs run once, so optimizing them does
+# not pay.
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 )
@@ -17,18 +18,18 @@ from tests.tiny import compiled_once, trained  # noqa: F401
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
-# A file is tested by one process. These take longest, and begin first, so that none is waited for at the end.
-LONGEST = ("test_examples", "test_cli", "test_resume", "test_side_by_side", "test_runner")
+# Each file is tested by one process. The slowest files start first, so that no process is waited for at the end.
+SLOWEST = ("test_examples", "test_cli", "test_resume", "test_launch", "test_runner")
 
 
 def pytest_collection_modifyitems(items):
-    place = {f"{name}.py": index for index, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+    order = {f"{name}.py": index for index, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
 @pytest.fixture(autouse=True)
 def doctest_names(doctest_namespace):
-    """The names that every docstring example may use."""
+    """Names that every docstring example may use."""
     import jax.random as jr
 
     doctest_namespace.update(jax=jax, jnp=jnp, jr=jr, np=np)

@@ -1,14 +1,14 @@
 """Scripted agents whose returns are known, to check the environments' rules and reward scales.
 
-An expert sees what a learning agent sees: observations, its own actions and rewards of the current
-meta-episode, for N environments at once. A trailing done flag in the observation is allowed and not needed.
+Like a learning agent, an expert takes the observations, actions and rewards of the current meta-episode, for N
+environments at once. A trailing done flag in the observation is optional.
 The loop is
 
     expert.reset(n)
     action = expert.act(obs)                            # [N, D] -> [N]
     expert.observe(action, reward, next_obs, task_done) # next_obs is what `act` gets next
 
-Observations are absorbed in `act` alone, once each; where `task_done` holds, `observe` empties the memory.
+Only `act` absorbs observations, each of them once. Where `task_done` is true, `observe` empties the memory.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ M_LEFT, M_FORWARD, M_RIGHT = range(3)
 
 
 class Expert:
-    """Common part: `memory` holds one entry per environment, which `blank` makes at the start of a task."""
+    """Base class. `memory` holds one entry per environment, created by `blank` at the start of a task."""
 
     blank = float
 
     def reset(self, n: int) -> None:
-        """Prepare for `n` environments at the start of their tasks."""
+        """Prepares for `n` environments at the start of their tasks."""
         self.n = n
         self.memory = np.array([self.blank() for _ in range(n)])
 
     def act(self, obs: np.ndarray) -> np.ndarray:
-        """Absorb the observations and choose an action per environment."""
+        """Absorbs the observations and chooses an action per environment."""
         raise NotImplementedError
 
     def observe(
         self, action: np.ndarray, reward: np.ndarray, next_obs: np.ndarray, task_done: np.ndarray
     ) -> None:
-        """Take note of what the step did; most experts need only the ends of tasks."""
+        """Absorbs the outcome of a step; most experts only need the ends of tasks."""
         for i in np.flatnonzero(task_done):
             self.memory[i] = self.blank()
 
@@ -56,12 +56,12 @@ class Guesser(Expert):
 
 
 class CorridorExpert(Expert):
-    """T-mazes: walk to the end with one number of evidence in memory; UP is chosen if it is positive."""
+    """T-mazes: walks to the end with one number of evidence in memory, and chooses UP if it is positive."""
 
     START, SIGNAL, END, NOISE = range(4)
 
     def update(self, obs: np.ndarray) -> np.ndarray:
-        """Return the evidence after these observations."""
+        """Returns the evidence after these observations."""
         raise NotImplementedError
 
     def act(self, obs: np.ndarray) -> np.ndarray:
@@ -90,8 +90,8 @@ class AgreementReader(CorridorExpert):
 class BayesLatent(CorridorExpert):
     """T-Maze Latent: log-likelihood ratio of UP to DOWN, from all noise of the meta-episode.
 
-    The rewards, which tell the task after the first episode, are left unused on purpose: the known return
-    of this expert is the one of the noise alone.
+    The rewards, which reveal the task after the first episode, are ignored on purpose: the known return is for
+    the noise alone.
     """
 
     def __init__(self, p_up: float = 0.7, p_down: float = 0.5):
@@ -104,7 +104,7 @@ class BayesLatent(CorridorExpert):
 
 @dataclass
 class Map:
-    """What the explorer knows of one torus: where it is, relative to its first node, and where labels are."""
+    """The explorer's knowledge of one torus: its position relative to its first node, and the labels' nodes."""
 
     here: tuple[int, int] = (0, 0)
     node_of: dict[int, tuple[int, int]] = field(default_factory=dict)  # label -> node
@@ -121,7 +121,7 @@ class Explorer(Expert):
         self.nodes = {(x, y) for x in range(size) for y in range(size)}
 
     def offset(self, start: tuple[int, int], end: tuple[int, int]) -> tuple[int, int]:
-        """The shortest way on the torus, negative where it leads left or down."""
+        """Returns the shortest path on the torus, negative to the left and down."""
         half = self.size // 2
         return tuple((b - a + half) % self.size - half for a, b in zip(start, end, strict=True))
 
@@ -133,7 +133,7 @@ class Explorer(Expert):
         )
 
     def act_one(self, known: Map, label: int, goal: int) -> int:
-        """Choose the action in one environment. Equally near unknown nodes are visited in a fixed order."""
+        """Chooses the action in one environment. Equally near unknown nodes are visited in a fixed order."""
         known.node_of[label] = known.here
         if label == goal:
             return P_COLLECT
@@ -158,7 +158,7 @@ class Explorer(Expert):
 
 
 class Sweeper(Expert):
-    """Planning without a map: walks a Hamiltonian cycle, restarted at each goal, and collects what it meets.
+    """Planning without a map: walks a Hamiltonian cycle, restarted at each goal, and collects goals on the way.
 
     Works with and without labels in the observation; with labels, equal one-hots mean "on the goal".
     The memory is the progress along the cycle.
@@ -189,7 +189,7 @@ class MineExpert(Expert):
     """
 
     TURNS = {"green": M_RIGHT, "red": M_RIGHT, "(0,1) iron": M_LEFT, "(0,1) diamond": M_RIGHT}
-    TURNS |= {"(-1,3)": M_RIGHT, "(1,3)": M_LEFT}  # the way is forward elsewhere
+    TURNS |= {"(-1,3)": M_RIGHT, "(1,3)": M_LEFT}  # forward elsewhere
     blank = bool  # whether the signal was green
 
     def __init__(
@@ -201,7 +201,7 @@ class MineExpert(Expert):
         return np.array([self.act_one(i, self.classify(row)) for i, row in enumerate(obs)])
 
     def act_one(self, i: int, view: str) -> int:
-        """Choose the action of environment `i`."""
+        """Chooses the action of environment `i`."""
         if view in ("green", "red"):
             self.memory[i] = view == "green"
         if view == "end":

@@ -1,4 +1,4 @@
-"""Run folders and analyses that were never trained: their truth is known."""
+"""Synthetic run folders and analyses with known true values."""
 
 import csv
 import itertools
@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from splagger.paper_numbers import USUAL
+from splagger.paper_numbers import PAPER
 
 COLUMNS = ("update", "frames", "rate", "entropy_weight", "kl_weight", "temperature", "seed")
 COLUMNS += ("return",)
@@ -14,7 +14,7 @@ EVALUATIONS = 41
 
 
 def learning(final, speed=5.0, start=0.0, noise=0.0):
-    """A curve from `start` to `final`; its noise depends on the seed alone."""
+    """Returns a curve from `start` to `final` whose noise depends on the seed alone."""
 
     def curve(rate, seed, steps=EVALUATIONS):
         progress = 1 - np.exp(-speed * np.linspace(0, 1, steps))
@@ -24,16 +24,16 @@ def learning(final, speed=5.0, start=0.0, noise=0.0):
     return curve
 
 
-def apart(env):
-    """Frames between two evaluations, so that all of them are a run of the usual length."""
-    return (USUAL[env].frames if env in USUAL else 40_000) // (EVALUATIONS - 1)
+def frames_between(env):
+    """Returns the frames between two evaluations of a run as long as the paper's."""
+    return (PAPER[env].frames if env in PAPER else 40_000) // (EVALUATIONS - 1)
 
 
 def write_run(root, env, method, curve, **changes):
-    """A run folder whose agents return `curve(rate, seed)`; a NaN ends the member's rows, as in training."""
+    """Writes a run folder whose agents earn `curve(rate, seed)`; a NaN ends a member's rows, as in training."""
     given = {"rates": (1e-3,), "seeds": (0, 1, 2), "kl_weights": (1e-6,), "temperatures": (0.0,)}
     given |= {"started": "2026-01-01T00:00:00Z", "finished": True, "overrides": {}, "clip": 0.05}
-    given |= {"frames": apart(env) * (len(curve(1e-3, 0)) - 1), "episodes": None}
+    given |= {"frames": frames_between(env) * (len(curve(1e-3, 0)) - 1), "episodes": None}
     given |= {"name": "run", "command": f"splagger train {env} {method}"} | changes
     rows = []
     grid = itertools.product(given["rates"], given["kl_weights"], given["temperatures"])
@@ -42,7 +42,7 @@ def write_run(root, env, method, curve, **changes):
             if np.isnan(value):
                 break
             settings = (rate, 0.1, kl_weight, temperature, seed)
-            rows.append((update, apart(env) * update, *settings, float(value)))
+            rows.append((update, frames_between(env) * update, *settings, float(value)))
     folder = root / env / method / given["name"]
     folder.mkdir(parents=True)
     with open(folder / "curves.csv", "w", newline="") as handle:
@@ -52,7 +52,7 @@ def write_run(root, env, method, curve, **changes):
 
 
 def describe(env, method, given):
-    """The description of such a run."""
+    """Returns the content of run.json."""
     grids = {k: list(given[k]) for k in ("rates", "seeds", "kl_weights", "temperatures")}
     ppo = {"entropy": 0.1, "kl_weight": 1e-6, "clip": given["clip"]}
     aggregator = {"kind": "Max"} | ({"temperature": 0.1} if "softmax" in method else {})
@@ -79,7 +79,7 @@ def describe(env, method, given):
 
 
 def write_analysis(root, name, when, curves, seeds=3, dimensions=1, steps=100):
-    """An analysis whose values are `curves[method](step)`, a little different for each seed."""
+    """Writes an analysis with the values `curves[method](step)`, slightly different for each seed."""
     folder = root / name / when
     folder.mkdir(parents=True)
     with open(folder / "values.csv", "w", newline="") as handle:

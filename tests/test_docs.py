@@ -1,46 +1,32 @@
-"""The documentation: links lead somewhere, commands and code are understood, tables say all there is."""
+"""The documentation: links lead somewhere, commands and code are understood, tables are complete."""
 
 import ast
 import importlib
 import re
-import shlex
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
-import tyro
 import yaml
 
-from docs import generated
-from splagger import ENVS, METHODS, cli
-from splagger.analysis import ANALYSES
+from docs import tables
+from splagger import METHODS, cli
 from splagger.paper.claims import CLAIMS
-from splagger.paper.figures import FIGURES, select
+from splagger.paper.figures import FIGURES
 from tests import browser
+from tests.commands import FENCE, blocks, check_names, commands, parsed
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-
-
-def blocks(text, language):
-    return [textwrap.dedent(body) for _, lang, body in FENCE.findall(text) if lang == language]
-
-
-def commands(text):
-    """The lines of a page that call the command line, continued ones joined."""
-    lines = "\n".join(blocks(text, "")).replace("\\\n", " ").splitlines()
-    return [line for line in lines if line.startswith("splagger ")]
 
 
 def anchors(page):
     """What the headings of a page are called by its links."""
-    text = FENCE.sub("", generated.expand(page.read_text()))
+    text = FENCE.sub("", page.read_text())
     headings = re.findall(r"^#+ (.*?)(?: \{ #([\w-]+) \})?$", text, re.MULTILINE)
     return {
         name or re.sub(r"[^\w -]", "", words).lower().replace(" ", "-") for words, name in headings
@@ -49,7 +35,7 @@ def anchors(page):
 
 @every_page
 def test_links_lead_somewhere(page):
-    for link in LINK.findall(FENCE.sub("", generated.expand(page.read_text()))):
+    for link in LINK.findall(FENCE.sub("", page.read_text())):
         place, _, anchor = link.partition("#")
         if link.startswith("https://") or place.startswith("images/figures/"):
             continue
@@ -59,8 +45,8 @@ def test_links_lead_somewhere(page):
 
 
 def test_linked_figures_are_drawn():
-    links = set(re.findall(r"images/figures/([\w-]+)\.svg", generated.figures()))
-    assert links and links == set(generated.pictures())
+    links = set(re.findall(r"images/figures/([\w-]+)\.svg", tables.figures()))
+    assert links and links == set(tables.pictures())
 
 
 def test_every_page_is_in_the_navigation():
@@ -83,23 +69,8 @@ def test_python_can_be_compiled(page):
 @every_page
 def test_commands_are_understood(page):
     """Every command is parsed, and what it names is looked up; nothing runs."""
-    for line in dict.fromkeys(commands(generated.expand(page.read_text()))):
-        words = shlex.split(line, comments=True)[1:]
-        command = tyro.cli(cli.Command, args=words, config=(tyro.conf.OmitArgPrefixes,))
-        check_names(command)
-
-
-def check_names(command):
-    named = vars(command)
-    for env in named.get("envs", ()) or [named.get("env")]:
-        assert env in {None, "ENV"} | set(ENVS) or ":" in env
-    if isinstance(command, cli.Train | cli.Bench | cli.Sweep):
-        chosen = named.get("methods") or [command.method]
-        assert set(chosen) <= {"METHOD"} | set(METHODS)
-    if isinstance(command, cli.Figure | cli.Reproduce):
-        assert select(command.name)
-    if isinstance(command, cli.Analyse):
-        assert command.name in {"all"} | set(ANALYSES)
+    for line in commands(page.read_text()):
+        check_names(parsed(line))
 
 
 def test_getting_started_shows_every_command():
@@ -117,35 +88,33 @@ def test_documented_objects_exist(page):
 
 
 def test_the_table_of_methods_has_them_all():
-    told = generated.methods()
-    assert [name for name in METHODS if f"`{name}`" not in told] == []
-    assert len(told.splitlines()) == 2 + len({id(method) for method in METHODS.values()})
+    shown = tables.methods()
+    assert [name for name in METHODS if f"`{name}`" not in shown] == []
+    assert len(shown.splitlines()) == 2 + len({id(method) for method in METHODS.values()})
 
 
 def test_methods_are_found_in_the_figures_that_show_them():
-    (row,) = [
-        line for line in generated.methods().splitlines() if line.startswith("| `transformer`")
-    ]
+    (row,) = [line for line in tables.methods().splitlines() if line.startswith("| `transformer`")]
     assert row.endswith("| [13](reproduce.md#transformer) |")
-    (row,) = [line for line in generated.methods().splitlines() if line.startswith("| `pearl-gru`")]
+    (row,) = [line for line in tables.methods().splitlines() if line.startswith("| `pearl-gru`")]
     assert row.endswith("| – |")
 
 
 def test_every_figure_has_a_command_and_its_panels():
-    told = generated.figures()
+    shown = tables.figures()
     for figure in FIGURES.values():
-        assert f"`splagger figure {figure.name}`" in told
-        assert all(f"| {panel.title} |" in told for panel in figure.panels)
+        assert f"`splagger figure {figure.name}`" in shown
+        assert all(f"| {panel.title} |" in shown for panel in figure.panels)
 
 
 def test_every_claim_has_a_verdict():
-    told = generated.claims()
-    assert [claim.name for claim in CLAIMS if f"| {claim.sentence} |" not in told] == []
+    shown = tables.claims_decided() + tables.claims_undecided()
+    assert [claim.name for claim in CLAIMS if f"| {claim.sentence} |" not in shown] == []
 
 
-def test_a_table_that_nobody_makes_is_an_error():
-    with pytest.raises(KeyError, match="nothing"):
-        generated.expand("<!-- generated: nothing -->")
+def test_an_unknown_table_is_an_error():
+    with pytest.raises(ValueError, match="no table 'nothing'"):
+        tables.refreshed("<!-- table: nothing -->\n<!-- end -->")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Imports point down: each part of the package knows only those below it."""
+"""Imports point one way: each room of the package knows only those above it in `ROOMS`."""
 
 import ast
 import json
@@ -10,103 +10,126 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "splagger"
-AGENT = {"agent", "aggregators", "methods", "nn", "policy", "sequence", "spaces", "tables"}
 
-# part of splagger/ → the others it may import; what is not named here, nothing named may import
-MAY_IMPORT = {
-    "tables": set(),
-    "spaces": set(),
-    "nn": set(),
-    "aggregators": {"nn"},
-    "sequence": {"nn", "aggregators", "spaces", "tables"},
-    "policy": {"nn", "spaces"},
-    "methods": {"aggregators", "policy", "sequence", "tables"},
-    "agent": {"methods", "nn", "policy", "sequence", "spaces"},
-    "envs": {"spaces", "tables"},
-    "ppo": AGENT | {"envs"},
-    "registry": AGENT | {"envs", "ppo"},
-    "interop": AGENT | {"envs", "ppo", "registry"},
-    "resolve": AGENT | {"envs", "ppo", "registry"},
-    "recorded": set(),
-    "figures": {"recorded", "tables"},
-    "experiments": AGENT | {"envs", "ppo", "registry", "resolve", "figures", "recorded"},
-    "analysis": AGENT | {"envs", "ppo", "registry", "resolve", "experiments", "recorded"},
-}
+# Rooms in the order of their imports: each may import from those before it, and from no other.
+ROOMS = (
+    "errors",
+    "paper_numbers",
+    "tables",
+    "spaces",
+    "gymnasium_ids",
+    "nn",
+    "aggregators",
+    "memory",
+    "policy",
+    "methods",
+    "agent",
+    "envs",
+    "ppo",
+    "registry",
+    "bridges",
+    "runs",
+    "training",
+    "agents",
+    "analysis",
+    "stats",
+    "plots",
+    "paper",
+    "report",
+    "cli",
+)
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
 
 
-def files_of(part):
-    folder = PACKAGE / part
+def files_of(room):
+    folder = PACKAGE / room
     return sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
 
 
 def modules_imported(path):
-    """Dotted names of all modules that a file imports, wherever in it."""
+    """Dotted names of all modules that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
-            if node.module == "splagger":  # from splagger import part
+            if node.module == "splagger":  # from splagger import room
                 yield from (f"splagger.{alias.name}" for alias in node.names)
             else:
                 yield node.module
 
 
-def parts_imported(part):
-    for path in files_of(part):
+def rooms_imported(room):
+    for path in files_of(room):
         for module in modules_imported(path):
             if module.split(".")[0] == "splagger":
                 yield [*module.split("."), "the package itself"][1]
 
 
-EXISTING = [part for part in MAY_IMPORT if any(path.exists() for path in files_of(part))]
+def loaded_by(code):
+    """The modules that are loaded after `code` ran in a new process."""
+    code = f"import json, sys; {code}; print(json.dumps(list(sys.modules)))"
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(json.loads(result.stdout))
 
 
-@pytest.mark.parametrize("part", EXISTING)
-def test_imports_point_down(part):
-    above = set(parts_imported(part)) - MAY_IMPORT[part] - {part}
-    assert not above, f"splagger.{part} must not import {sorted(above)}"
+def test_every_room_is_listed():
+    names = {p.stem for p in PACKAGE.glob("*.py")} | {p.parent.name for p in PACKAGE.glob("*/*.py")}
+    assert names - {"__init__", "__main__"} == set(ROOMS)
 
 
-def test_the_layers_have_no_cycle():
-    """Below everything that a part may import is nothing that leads back to it."""
-
-    def below(part, seen=()):
-        assert part not in seen, f"{part} may import itself by way of {seen}"
-        for lower in MAY_IMPORT[part]:
-            below(lower, (*seen, part))
-
-    for part in MAY_IMPORT:
-        below(part)
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_point_one_way(room):
+    later = set(rooms_imported(room)) - set(ROOMS[: ROOMS.index(room) + 1])
+    assert not later, f"splagger.{room} must not import {sorted(later)}"
 
 
-@pytest.mark.parametrize("part", ["nn", "aggregators"])
-def test_building_blocks_need_jax_and_equinox_only(part):
+@pytest.mark.parametrize("room", [p.parent.name for p in sorted(PACKAGE.glob("*/__init__.py"))])
+def test_every_room_says_what_it_is_for(room):
+    docstring = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text()))
+    assert docstring and docstring.splitlines()[0].endswith(".")
+
+
+@pytest.mark.parametrize("room", [p.parent for p in sorted(PACKAGE.rglob("__init__.py"))[1:]])
+def test_rooms_are_not_overcrowded(room):
+    assert len(list(room.glob("*.py"))) <= 13
+
+
+@pytest.mark.parametrize("room", ["nn", "aggregators"])
+def test_building_blocks_need_jax_and_equinox_only(room):
     allowed = {"jax", "equinox", "jaxtyping", "splagger"} | sys.stdlib_module_names
-    tops = {name.split(".")[0] for path in files_of(part) for name in modules_imported(path)}
+    tops = {name.split(".")[0] for path in files_of(room) for name in modules_imported(path)}
     assert tops <= allowed
 
 
-@pytest.mark.parametrize("part", ["figures", "recorded"])
-def test_figures_are_drawn_without_jax(part):
-    """What they need of the package, they get from parts that need no jax either."""
-    allowed = {"numpy", "pandas", "matplotlib", "splagger"} | sys.stdlib_module_names
-    tops = {name.split(".")[0] for path in files_of(part) for name in modules_imported(path)}
-    assert tops <= allowed
+def test_results_are_read_drawn_and_reported_without_jax():
+    rooms = "splagger.runs, splagger.stats, splagger.plots, splagger.paper, splagger.report"
+    loaded = loaded_by(f"import {rooms}")
+    assert "splagger.report.page" in loaded
+    assert not loaded & {"jax", "equinox", "optax"}
 
 
-def test_what_runs_inside_a_callback_does_not_know_jax():
-    """JAX waits for the simulations: should they call it, both would wait for ever."""
+def test_simulations_inside_callbacks_do_not_import_jax():
+    """JAX waits for the simulations: if they called JAX, both would wait forever."""
     modules = set(modules_imported(PACKAGE / "envs" / "mujoco" / "simulations.py"))
-    assert {name.split(".")[0] for name in modules} <= {"mujoco", "numpy"} | sys.stdlib_module_names
+    tops = {name.split(".")[0] for name in modules if not name.startswith("splagger.errors")}
+    assert tops <= {"mujoco", "numpy"} | sys.stdlib_module_names
 
 
 def test_importing_the_library_imports_no_tool():
     """Command line, plots, logs and simulators are loaded only where they are used."""
-    code = "import json, sys, splagger, splagger.ppo; print(json.dumps(list(sys.modules)))"
-    command = [sys.executable, "-c", code]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = set(json.loads(result.stdout))
-    assert "splagger.ppo" in loaded
+    loaded = loaded_by("import splagger; splagger.train; splagger.load; splagger.ENVS")
+    assert "splagger.ppo.train" in loaded
     assert not loaded & HEAVY
+
+
+def test_importing_the_package_is_light():
+    assert not loaded_by("import splagger") & (HEAVY | {"jax", "numpy"})
+
+
+@pytest.mark.parametrize("order", ["gymnasium, splagger", "splagger, gymnasium"])
+def test_gymnasium_ids_do_not_depend_on_the_order_of_imports(order):
+    code = f"import {order}; assert 'splagger/T-LS-v0' not in gymnasium.registry; "
+    code += "import splagger.gymnasium_ids; assert 'splagger/T-LS-v0' in gymnasium.registry"
+    assert "jax" not in loaded_by(code)

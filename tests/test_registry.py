@@ -1,11 +1,12 @@
-"""The registry: the paper's environments have the paper's numbers, and bad numbers are refused by name."""
+"""The registry: the paper's environments have the paper's numbers, and invalid settings are refused by name."""
 
 import pytest
 
 from splagger import ENVS
 from splagger.envs import Cheetah, MineMaze, Planning, TMaze, Walker
+from splagger.paper_numbers import PAPER_RATES
 from splagger.ppo.settings import PPOConfig
-from splagger.registry import PAPER_RATES, ROWS
+from splagger.registry import ROWS
 
 PAPER = (
     "t-ls",
@@ -18,7 +19,7 @@ PAPER = (
     "walker",
 )
 
-# One line a quantity, one column an environment, in the order of `PAPER`.
+# One line per quantity, one column per environment, in the order of `PAPER`.
 TABLE = {
     "frames": (
         1_500_000,
@@ -80,11 +81,11 @@ def read(row, path):
 
 
 @pytest.mark.parametrize("quantity", TABLE)
-def test_rows_have_the_numbers_of_the_specification(quantity):
+def test_rows_have_the_specified_numbers(quantity):
     assert tuple(read(ENVS[name], quantity) for name in PAPER) == TABLE[quantity]
 
 
-def test_environments_are_those_of_the_paper():
+def test_environments_have_the_settings_of_the_paper():
     envs = [
         TMaze(length=100, signals=(1,), noise_up=0.5, noise_down=0.5),
         TMaze(length=100, signals=(1, 50), noise_up=0.5, noise_down=0.5),
@@ -115,7 +116,7 @@ def test_learning_rates_of_the_sweep():
     assert PAPER_RATES == (3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
 
 
-def test_names_are_unique_and_lead_to_their_rows():
+def test_names_are_unique_and_map_to_their_rows():
     assert len({row.name for row in ROWS}) == len(ROWS)
     assert len({row.summary for row in ROWS}) == len(ROWS)
     assert {row.name: row for row in ROWS} == ENVS
@@ -123,18 +124,18 @@ def test_names_are_unique_and_lead_to_their_rows():
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.small], ids=lambda row: row.name)
-def test_small_rows_are_small_siblings_of_a_paper_row(row):
+def test_small_rows_are_small_versions_of_a_paper_row(row):
     assert row.name.endswith(("-small", "-demo"))
-    sibling = ENVS[row.name.removesuffix("-small").removesuffix("-demo")]
-    assert type(row.env) is type(sibling.env)
-    assert row.episodes == sibling.episodes
-    assert row.meta.horizon < sibling.meta.horizon
-    assert row.frames < sibling.frames
-    assert row.ppo.batch < sibling.ppo.batch
-    assert row.ppo.entropy == sibling.ppo.entropy
-    assert row.ppo.anneal == sibling.ppo.anneal
-    assert row.ppo.buffer < sibling.ppo.buffer
-    assert row.network.hidden < sibling.network.hidden
+    paper = ENVS[row.name.removesuffix("-small").removesuffix("-demo")]
+    assert type(row.env) is type(paper.env)
+    assert row.episodes == paper.episodes
+    assert row.meta.horizon < paper.meta.horizon
+    assert row.frames < paper.frames
+    assert row.ppo.batch < paper.ppo.batch
+    assert row.ppo.entropy == paper.ppo.entropy
+    assert row.ppo.anneal == paper.ppo.anneal
+    assert row.ppo.buffer < paper.ppo.buffer
+    assert row.network.hidden < paper.network.hidden
     assert row.frames // row.ppo.batch >= 50
 
 
@@ -172,5 +173,5 @@ def test_minibatches_that_do_not_divide_the_rollout_are_refused():
         PPOConfig(envs=4, steps=8, minibatches=3)
 
 
-def test_zero_is_a_legal_weight():
+def test_zero_is_a_valid_weight():
     assert PPOConfig(entropy=0.0, kl_weight=0.0).entropy == 0

@@ -1,4 +1,4 @@
-"""One small experiment for all tests of training: it is compiled once, and kept for all processes."""
+"""One small experiment for all tests of training. It is compiled once and shared by all processes."""
 
 import functools as ft
 import os
@@ -15,6 +15,9 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from splagger.agents import loading
+from splagger.aggregators import Softmax, StraightThrough
+from splagger.methods import Method
+from splagger.policy import Gaussian
 from splagger.runs.run import Run
 from splagger.training import bench, program, runner
 
@@ -30,29 +33,31 @@ SETTINGS = {
     "network.hidden": "16,8",
     "network.latent_embedding": 4,
 }
+# A method that uses every axis of a sweep.
+SWEPT = Method("swept", aggregator=StraightThrough(Softmax(0.3)), latent=Gaussian())
 
 
 def tiny(**changes) -> Run:
-    """Four runs of twelve updates."""
+    """Returns a run with four members and twelve updates."""
     given = {"env": "t-ls-small", "method": "splagger", "rates": (1e-3, 3e-4), "seeds": 2}
     return Run.create(**(given | {"frames": UPDATES * BATCH, "overrides": SETTINGS} | changes))
 
 
 def arguments(frames=UPDATES * BATCH, rates=("1e-3", "3e-4")) -> list[str]:
-    """The options that make the command line run the same."""
+    """Returns the command line options of the same run."""
     assignments = [f"{name}={value}" for name, value in SETTINGS.items()]
     return ["--rates", *rates, "--seeds", "2", "--frames", str(frames), "--set", *assignments]
 
 
-# Ctrl-C is heard even if the tests were started in the background, where a shell has it ignored.
-HEAR = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-MAIN = f"{HEAR}; from splagger.cli import main; main()"
+# Shells ignore SIGINT in background jobs: this restores its handler.
+HANDLE_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+MAIN = f"{HANDLE_SIGINT}; from splagger.cli import main; main()"
 
 
 def start(
     *args: str, code: str = MAIN, process_group: int | None = None, **environment: str
 ) -> subprocess.Popen:
-    """The command line in a process of its own."""
+    """Starts the command line, or other `code`, in a new process."""
     command = [sys.executable, "-c", code, *args]
     pipe = subprocess.PIPE
     settings = os.environ | environment
@@ -62,7 +67,7 @@ def start(
 
 
 def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) at the end of a process."""
+    """Waits for the end of a process; returns (exit code, stdout, stderr)."""
     try:
         out, err = process.communicate(timeout=timeout)
     finally:
@@ -71,12 +76,12 @@ def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
 
 
 def example():
-    """Shapes of the small run's training state."""
+    """Returns the shapes of the small run's training state."""
     return runner.compile_grid(tiny().config, tiny().points).example
 
 
 def bits(tree) -> list[bytes]:
-    """Every leaf's type, shape and bytes."""
+    """Returns type, shape and bytes of every leaf."""
 
     def plain(leaf):
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
@@ -87,7 +92,7 @@ def bits(tree) -> list[bytes]:
 
 
 def contents(folder) -> dict[str, bytes]:
-    """Every file below a folder."""
+    """Returns the content of every file below a folder, by its path."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -97,14 +102,14 @@ def _compile(config, points):
     return program.compile_grid(config, points)
 
 
-def _remembered(config, points):
-    """The program of a grid; a method's name does not matter to it."""
+def _compile_once(config, points):
+    """Returns the program of a grid from memory; it does not depend on the method's name."""
     return _compile(replace(config, method=replace(config.method, name="any")), tuple(points))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_once(tmp_path_factory):
-    """Compiled programs are shared: on disk with other processes, in memory between tests."""
+    """Shares compiled programs: on disk with other processes, in memory between tests."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(shared / "jax")
@@ -112,7 +117,7 @@ def compiled_once(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", folder)
         for module in (runner, loading, bench):
-            patch.setattr(module, "compile_grid", _remembered)
+            patch.setattr(module, "compile_grid", _compile_once)
         jax.config.update("jax_compilation_cache_dir", folder)
         compilation_cache.reset_cache()
         yield
@@ -122,6 +127,6 @@ def compiled_once(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def trained(compiled_once, tmp_path_factory) -> Path:
-    """The folder of a finished run; do not write to it."""
+    """The folder of a finished run. Tests must not write to it."""
     out = tmp_path_factory.mktemp("trained")
     return runner.execute(tiny(), out, show=False)[0].path

@@ -1,4 +1,4 @@
-"""Trained agents: load them, play with them, measure them, save them to one file."""
+"""Trained agents: load, play, evaluate and watch them, and save them to one file."""
 
 from splagger.agents.evaluation import Score as Score
 from splagger.agents.evaluation import evaluate as evaluate

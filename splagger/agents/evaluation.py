@@ -1,4 +1,4 @@
-"""Measuring a trained agent on new tasks, and watching it."""
+"""Evaluates a trained agent on new tasks, and records it as a GIF."""
 
 import math
 from pathlib import Path
@@ -18,7 +18,7 @@ from splagger.training.compiler import set_up_compiler
 
 
 class Score(NamedTuple):
-    """A mean over tasks and half the width of its 95% interval."""
+    """A mean over tasks, and half the width of its 95% interval."""
 
     mean: float
     margin: float
@@ -26,7 +26,7 @@ class Score(NamedTuple):
 
 
 def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Score], Score]:
-    """Returns (score of each episode, score of the meta-episode) on new tasks, with the most likely actions."""
+    """Plays the most likely actions on new tasks; returns (score of each episode, score of the meta-episode)."""
     if tasks < 2:
         raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
     set_up_compiler()
@@ -47,7 +47,7 @@ def _score(values: np.ndarray) -> Score:
 
 @unwrapped_errors()
 def watch(player: Player, path: str | Path, seed: int = 0, fps: int = 15) -> float:
-    """Writes a GIF of one meta-episode; returns the return of the agent."""
+    """Writes a GIF of one meta-episode; returns the agent's cumulative return."""
     from PIL import Image
 
     env, total = player.env.to_render(), 0.0

@@ -1,4 +1,4 @@
-"""Trained agents from what a run left behind: a checkpoint of all members, or a file of one agent."""
+"""Loads trained agents from run folders, or from files with one agent each."""
 
 import functools as ft
 import json
@@ -39,9 +39,9 @@ def load(
 ) -> Player:
     """Loads a trained agent from a run folder, or from a file that `save_agent` wrote.
 
-    - `rate`, `seed`: which member; the best at the end of training if not given.
-    - `env`, `method`: those it was trained with, if they are neither in a table nor in a module.
-    - `settings`: values of other swept axes: entropy_weight, kl_weight, temperature.
+    - `rate`, `seed`: select a member; by default the one with the highest final return.
+    - `env`, `method`: what the agent was trained with; needed only if it has no name or import path.
+    - `settings`: select by other axes: entropy_weight, kl_weight, temperature.
     """
     wanted: dict[str, Number | None] = {"rate": rate, "seed": seed} | settings
     if Path(path).is_file():
@@ -51,7 +51,7 @@ def load(
 
 
 def load_seeds(path: str | Path) -> list[Player]:
-    """Loads the best agent and those that differ from it only by their seed."""
+    """Loads the best agent and all agents that differ from it only in their seed."""
     if Path(path).is_file():
         return [load(path)]
     trained = _Trained(path)
@@ -61,7 +61,7 @@ def load_seeds(path: str | Path) -> list[Player]:
 
 
 class _Trained:
-    """All agents of a run folder, and how they ended."""
+    """All agents of a run folder, and their final returns."""
 
     def __init__(self, path: str | Path, env: Any = None, method: Any = None):
         self.folder = RunFolder(path)
@@ -74,8 +74,8 @@ class _Trained:
         restored = restore_checkpoint(self.folder, example)
         if restored is None:
             raise RunError(
-                f"{self.folder.path} has no checkpoint, so there is no agent to load (published results come "
-                f"without); train it by: {self.run.command()}"
+                f"{self.folder.path} has no checkpoint, so there is no agent to load (published results have "
+                f"none); train it with: {self.run.command()}"
             )
         return restored[1]
 
@@ -115,12 +115,12 @@ def _matching(points: list[Point], wanted: dict[str, Number | None], path: Path)
 
 
 def save_agent(player: Player, path: str | Path) -> None:
-    """Writes one agent into one .npz file of numbers and a description, without code. `load` reads it anywhere."""
+    """Writes one agent to a .npz file of arrays and a description, without code. `load` reads it."""
     path = Path(path)
     if path.suffix != ".npz":
-        raise SettingError(f"an agent is written as .npz, got {path}")
+        raise SettingError(f"the name of an agent file must end with .npz, got {path}")
     if player.run is None:
-        raise SettingError("this player does not know its run; use one from `splagger.load`")
+        raise SettingError("a player without a run cannot be saved; use one from `splagger.load`")
     description = {
         "arguments": player.run.arguments(),
         "run": player.run.describe(),
@@ -128,7 +128,7 @@ def save_agent(player: Player, path: str | Path) -> None:
         "provenance": provenance(player.run.command()),
     }
     leaves = named_leaves((player.agent, player.normalizers))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # replaces `path` when complete
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with writing(path), open(temporary, "wb") as handle:
             text = np.asarray(json.dumps(description))
@@ -169,18 +169,18 @@ def _from_file(path: Path, wanted: dict[str, Number | None], env: Any, method: A
 def recreate(
     arguments: dict[str, Any], plan: dict[str, Any], path: Path, env: Any = None, method: Any = None
 ) -> Run:
-    """Makes a recorded run again, with `env` and `method` in place of those that are only named."""
+    """Makes a recorded run again; `env` and `method` replace those in `arguments`."""
     given = {k: v for k, v in {"env": env, "method": method}.items() if v is not None}
     try:
         run = Run.create(**(arguments | given))
     except (UserError, TypeError) as error:
         raise RunError(
-            f"{path} describes a run that cannot be made here: {error}; pass an environment or method of your "
-            "own to splagger.load(…, env=…, method=…)"
+            f"{path} describes a run that cannot be made here: {error}; pass a custom environment or method "
+            "to splagger.load(…, env=…, method=…)"
         ) from None
     if run.describe() != plan:
         raise RunError(
-            f"{path} was made with other definitions of {run.row.name!r} or {run.method.name!r} "
-            "than those installed; use the version that it names"
+            f"{path} was made with other definitions of {run.row.name!r} or {run.method.name!r} than the installed "
+            "ones; use the version that it names"
         )
     return run

@@ -1,4 +1,4 @@
-"""A trained agent for any loop: NumPy in, NumPy out, and it keeps its own memory."""
+"""A trained agent for any loop, with NumPy inputs and outputs and its own memory."""
 
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from splagger.runs.run import Point, Run
 
 
 class Player:
-    """One agent that plays one task after another.
+    """An agent that plays one task after another.
 
     Call `act` with an observation, `observe` with the outcome, and `reset` when a new task begins. Observations
-    are those of the meta-episode: with several episodes per task, the last number is the done flag.
+    are those of the meta-episode: if a task has several episodes, the last number is the done flag.
     """
 
     def __init__(
@@ -54,13 +54,15 @@ class Player:
         return int(action) if action.ndim == 0 else action
 
     def observe(self, action: Any, reward: Any, next_obs: Any, task_done: bool = False) -> None:
-        """Remembers the outcome of the last `act`. `task_done` ends the task and empties the memory.
+        """Adds the outcome of the last `act` to the memory. `task_done` ends the task and empties the memory.
 
         The end of an episode is not the end of a task: with several episodes per task, the done flag in `next_obs`
         shows it, and the agent keeps its memory.
         """
         if self._obs is None:
-            raise SettingError("observe() takes the outcome of an action: call act() before each")
+            raise SettingError(
+                "observe() takes the outcome of an action: call act() before each observe()"
+            )
         example = self.env.space.zero()
         step = Transition(
             jnp.asarray(self._obs),

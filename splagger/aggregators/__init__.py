@@ -1,4 +1,4 @@
-"""Permutation-invariant aggregators as commutative monoids: jax and equinox only."""
+"""Permutation-invariant aggregators as commutative monoids. They depend on JAX and Equinox only."""
 
 from splagger.aggregators.checking import check_aggregator as check_aggregator
 from splagger.aggregators.combinators import Halves as Halves

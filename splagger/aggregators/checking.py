@@ -1,4 +1,4 @@
-"""The laws of an aggregator, tried on random numbers: a new one that breaks them is told which."""
+"""A check of the aggregator laws on random numbers."""
 
 import functools as ft
 
@@ -10,15 +10,15 @@ import jax.random as jr
 from splagger.aggregators.monoid import AbstractAggregator
 from splagger.errors import SettingError
 
-TOLERANCE = 1e-4  # of the largest number that is compared: sums of floats depend on their order
+TOLERANCE = 1e-4  # relative to the largest number: sums of floats depend on their order
 
 
 @ft.cache
 def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
-    """Raises a ValueError that names the law which does not hold for encodings of `size` numbers.
+    """Raises a SettingError that names the first law that does not hold for encodings of `size` numbers.
 
-    `combine` must be associative and commutative and `empty` its unit, or a memory would depend on how a
-    sequence is cut into pieces; `read` must give a vector.
+    `combine` must be associative and commutative, and `empty` its unit. Otherwise a memory would depend on how
+    a sequence is cut into pieces. `read` must return a vector.
 
     >>> from splagger.aggregators import Max
     >>> check_aggregator(Max())
@@ -32,17 +32,17 @@ def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
         sides = {
             "combine is not associative": (combine(combine(x, y), z), combine(x, combine(y, z))),
             "combine is not commutative": (combine(x, y), combine(y, x)),
-            "empty is no unit of combine": (combine(unit, x), x),
-            "empty is no unit of combine, on the right": (combine(x, unit), x),
+            "empty is not a unit of combine": (combine(unit, x), x),
+            "empty is not a unit of combine, on the right": (combine(x, unit), x),
         }
     except ValueError as error:
         raise SettingError(f"{name}: {error}") from error
     if getattr(read, "ndim", None) != 1:
-        raise SettingError(f"{name}: read must give a vector, not {jnp.shape(read)}")
+        raise SettingError(f"{name}: read must return a vector, got shape {jnp.shape(read)}")
     for problem, (left, right) in sides.items():
         if jax.tree.structure(left) != jax.tree.structure(right):
-            raise SettingError(f"{name}: combine changes the form of an aggregate")
-        # What counts is what is read: two aggregates may stand for the same.
+            raise SettingError(f"{name}: combine must not change the structure of an aggregate")
+        # Compare what is read: different aggregates may represent the same encodings.
         left, right = (aggregator.read(side) for side in (left, right))
         scale = max(1.0, float(jnp.abs(right).max(initial=0.0)))
         if not jnp.allclose(left, right, rtol=0, atol=TOLERANCE * scale):

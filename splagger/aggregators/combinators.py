@@ -1,4 +1,4 @@
-"""Aggregators made of aggregators."""
+"""Aggregators built from other aggregators."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ from splagger.aggregators.monoid import AbstractAggregator, read_size
 
 
 class Halves(AbstractAggregator):
-    """The first half of the neurons through one aggregator, the second through another.
+    """Two aggregators: `first` for the first half of the neurons, `second` for the second half.
 
     >>> from splagger.aggregators import Max, Mean
     >>> halves = Halves(Mean(), Max())
@@ -41,7 +41,7 @@ def _halves(e):
 
 @jax.custom_jvp
 def straight_through(value, surrogate):
-    """`value` forwards, the derivative of `surrogate` backwards."""
+    """Returns `value`, with the derivative of `surrogate`."""
     return value
 
 
@@ -49,9 +49,9 @@ straight_through.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
 
 
 class StraightThrough(AbstractAggregator):
-    """Reads like `inner` but back-propagates like a sum: d read / d eᵢ = I for every i (AMRL).
+    """An aggregator that reads like `inner` and differentiates like a sum: d read / d eᵢ = I for every i (AMRL).
 
-    Where `inner` reads fewer numbers than it takes, the sum is over the first ones, its values.
+    If `inner` reads fewer numbers than an encoding has, the sum is over the first numbers, its values.
 
     >>> from splagger.aggregators import Max
     >>> StraightThrough(Max()).read(StraightThrough(Max()).lift(jnp.array([2.0]))).tolist()

@@ -1,4 +1,4 @@
-"""Aggregators that treat every neuron alike: maximum, sum, mean."""
+"""Aggregators that treat all neurons alike: maximum, sum, mean."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -7,18 +7,18 @@ from splagger.aggregators.monoid import AbstractAggregator
 
 
 def _larger(a, b):
-    """max(a, b) whose derivative, at a tie, goes to `a` alone.
+    """Returns max(a, b). At a tie, all of the gradient goes to `a`.
 
-    Then the earliest of equal encodings gets all of the gradient, in any order of evaluation.
+    The earliest of equal encodings then gets all of the gradient, in any order of evaluation.
     """
     return jnp.where(a >= b, a, b)
 
 
 class Max(AbstractAggregator):
-    """Pointwise maximum, read with a floor: max(floor, e₁, …, eₜ), the paper's choice.
+    """The pointwise maximum with a floor, max(floor, e₁, …, eₜ): the paper's choice.
 
-    The floor is what an empty memory reads as. It is applied in `read`, so that the unit stays the
-    least float and the monoid clean.
+    An empty memory reads as the floor. The floor is applied in `read`, so that the least float remains the
+    unit of `combine`.
 
     >>> Max().read(Max().combine(jnp.array([1.0, -2.0]), jnp.array([0.5, -1.0]))).tolist()
     [1.0, 0.0]
@@ -40,7 +40,7 @@ class Max(AbstractAggregator):
 
 
 class Sum(AbstractAggregator):
-    """Σ eᵢ.
+    """The sum Σ eᵢ.
 
     >>> Sum().read(Sum().combine(jnp.array([1.0]), jnp.array([2.0]))).tolist()
     [3.0]
@@ -60,7 +60,7 @@ class Sum(AbstractAggregator):
 
 
 class Mean(AbstractAggregator):
-    """Σ eᵢ / t, and 0 for an empty memory; keeps the sum and the count.
+    """The mean Σ eᵢ / t, or 0 for an empty memory. An aggregate holds the sum and the count.
 
     >>> mean = Mean()
     >>> mean.read(mean.combine(mean.lift(jnp.array([1.0])), mean.lift(jnp.array([2.0])))).tolist()

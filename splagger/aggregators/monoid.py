@@ -1,9 +1,9 @@
-"""The paper's ⊕: an aggregator is a commutative monoid, so a memory is O(1) and a sequence is a scan.
+"""The paper's ⊕. An aggregator is a commutative monoid: a memory takes O(1) space, and a sequence is a scan.
 
     g(e₁ … eₜ) = read(lift(e₁) ⊕ … ⊕ lift(eₜ))
 
-Write `empty`, `lift`, `combine` and `read` for one encoding (a vector), and `absorb` (one step) and
-`prefixes` (a whole sequence, with resets anywhere) follow.
+An aggregator defines `empty`, `lift`, `combine` and `read` for one encoding (a vector). `absorb` (one step) and
+`prefixes` (a whole sequence, with resets anywhere) follow from these.
 """
 
 import functools as ft
@@ -17,30 +17,30 @@ from jaxtyping import Array, Bool, Float
 
 from splagger.nn.scan import over_axes, prefix_scan
 
-Aggregate = Any  # a pytree of arrays, of the aggregator's own making
+Aggregate = Any  # a pytree of arrays, specific to the aggregator
 
 
 class AbstractAggregator(eqx.Module):
-    """Four pure functions. `combine` must be associative and commutative, `empty` its unit.
+    """A commutative monoid: `combine` must be associative and commutative, and `empty` its unit.
 
-    A float field (a temperature) becomes a trained array when a model is built from it.
+    A float field (a temperature) becomes a trained array when a model is built.
     """
 
     @abstractmethod
     def empty(self, e: Float[Array, " D"]) -> Aggregate:
-        """The aggregate of no encodings; `e` gives shape and dtype."""
+        """Returns the aggregate of no encodings; `e` provides shape and dtype."""
 
     @abstractmethod
     def lift(self, e: Float[Array, " D"]) -> Aggregate:
-        """The aggregate of this one encoding."""
+        """Returns the aggregate of one encoding."""
 
     @abstractmethod
     def combine(self, a: Aggregate, b: Aggregate) -> Aggregate:
-        """The aggregate of everything in `a` and in `b`."""
+        """Returns the aggregate of all encodings in `a` and `b`."""
 
     @abstractmethod
     def read(self, aggregate: Aggregate) -> Float[Array, " R"]:
-        """What the rest of the network sees."""
+        """Returns the vector that the rest of the network takes."""
 
 
 def absorb(
@@ -49,7 +49,7 @@ def absorb(
     e: Float[Array, " D"],
     reset: Bool[Array, ""] | bool = False,
 ) -> Aggregate:
-    """The aggregate after one more encoding; `reset` empties it first. O(1).
+    """Returns the aggregate after one more encoding; `reset` empties it first. Takes O(1) time.
 
     >>> from splagger.aggregators import Mean
     >>> mean = Mean()
@@ -69,7 +69,7 @@ def prefixes(
     es: Float[Array, "T *batch D"],
     resets: Bool[Array, "T *batch"],
 ) -> Aggregate:
-    """All T running aggregates of a sequence, or of a batch of them, by one associative scan of depth O(√T).
+    """Returns all T running aggregates of a sequence, or of a batch, by one associative scan of depth O(√T).
 
     >>> from splagger.aggregators import Max
     >>> es, resets = jnp.array([[1.0], [3.0], [2.0]]), jnp.array([False, False, True])
@@ -89,13 +89,13 @@ def prefixes(
 
     lifted = over_axes(aggregator.lift, resets.ndim)(es)
     elements = jax.tree.map(lambda m, x: jnp.concatenate([m[None], x]), aggregate, lifted)
-    # The aggregate so far is element 0.
+    # Element 0 is the aggregate so far.
     flags = jnp.concatenate([jnp.zeros_like(resets[:1]), resets])
     aggregates, _ = prefix_scan(join, (elements, flags))
     return jax.tree.map(lambda m: m[1:], aggregates)
 
 
 def read_size(aggregator: AbstractAggregator, width: int) -> int:
-    """How many numbers `read` gives for encodings of `width` numbers."""
+    """Returns the size of a `read` for encodings of `width` numbers."""
     e = jax.ShapeDtypeStruct((width,), jnp.float32)
     return jax.eval_shape(lambda e: aggregator.read(aggregator.lift(e)), e).shape[0]

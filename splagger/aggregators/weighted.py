@@ -1,4 +1,4 @@
-"""Aggregators in which some encodings count more than others."""
+"""Aggregators that weigh encodings."""
 
 import dataclasses
 from typing import Any
@@ -16,10 +16,10 @@ def _empty_weighted(values, logits):
 
 
 def _combine_weighted(a, b):
-    """Adds two (peak logit, Σ v·exp(logit - peak), Σ exp(logit - peak)); stable for any logit.
+    """Adds two triples (peak logit, Σ v·exp(logit - peak), Σ exp(logit - peak)), stably for any logit.
 
-    The peak only keeps exp in range and cancels in the quotient, so it carries no gradient of its
-    own: the derivative flows through `a[0]` and `b[0]`.
+    The peak only keeps exp in range and cancels in the quotient, so that it needs no gradient: the derivative
+    flows through `a[0]` and `b[0]`.
     """
     peak = jax.lax.stop_gradient(jnp.maximum(a[0], b[0]))
     left, right = jnp.exp(a[0] - peak), jnp.exp(b[0] - peak)
@@ -32,7 +32,7 @@ def _read_weighted(aggregate):
 
 
 class Softmax(AbstractAggregator):
-    """Mean of e weighted by softmax(e / temperature) over time: between mean and max.
+    """The mean of e weighted by softmax(e / temperature) over time: between mean and maximum.
 
     >>> softmax = Softmax(temperature=0.01)
     >>> pair = softmax.combine(softmax.lift(jnp.array([1.0])), softmax.lift(jnp.array([2.0])))
@@ -56,7 +56,7 @@ class Softmax(AbstractAggregator):
 
 
 class WeightedSoftmax(AbstractAggregator):
-    """Half of e are values, the other half logits: Σ v·softmax(u / temperature); reads D/2 numbers.
+    """Σ v·softmax(u / temperature), where e = [v; u] holds values and logits; reads D/2 numbers.
 
     >>> WeightedSoftmax().read(WeightedSoftmax().lift(jnp.array([5.0, 0.3]))).tolist()
     [5.0]
@@ -79,7 +79,7 @@ class WeightedSoftmax(AbstractAggregator):
 
 
 class WeightedMean(AbstractAggregator):
-    """Half of e are values, the other half weights: Σ v·w / max(Σ w, 0.1) with w = softplus(u).
+    """Σ v·w / max(Σ w, 0.1) with w = softplus(u), where e = [v; u]; reads D/2 numbers.
 
     >>> WeightedMean().read(WeightedMean().lift(jnp.array([5.0, 0.3]))).round(3).tolist()
     [5.0]
@@ -103,9 +103,9 @@ class WeightedMean(AbstractAggregator):
 
 
 class GaussianProduct(AbstractAggregator):
-    """PEARL: Πᵢ N(μᵢ, 1/ρᵢ) with ρ = softplus(second half of e); reads (mean, log variance).
+    """PEARL's product Πᵢ N(μᵢ, 1/ρᵢ) with ρ = softplus(u), where e = [μ; u]; reads (mean, log variance).
 
-    mean = Σ μρ / max(Σ ρ, 0.1), log variance = -log max(Σ ρ, 0.1): the variance can only fall.
+    mean = Σ μρ / max(Σ ρ, 0.1) and log variance = -log max(Σ ρ, 0.1): the variance never increases.
 
     >>> mean, log_variance = GaussianProduct().read(GaussianProduct().empty(jnp.zeros(2))).tolist()
     >>> mean, round(log_variance, 3)
@@ -133,13 +133,13 @@ class GaussianProduct(AbstractAggregator):
 def _halves(aggregator, e):
     if e.shape[0] % 2:
         raise SettingError(
-            f"{type(aggregator).__name__} splits its input in two halves; {e.shape[0]} is odd"
+            f"{type(aggregator).__name__} needs an even number of neurons; {e.shape[0]} is odd"
         )
     return jnp.split(e, 2)
 
 
 def temperatures(aggregator: AbstractAggregator) -> list[Any]:
-    """Every temperature in an aggregator and in those it is made of.
+    """Returns all temperatures of an aggregator and of its parts.
 
     >>> from splagger.aggregators import Halves, Max
     >>> temperatures(Halves(Max(), Softmax(0.3)))

@@ -1,4 +1,4 @@
-"""What memories do: gradients, order, beliefs, what is remembered, and adaptation within a task."""
+"""Analyses of memories: gradients, permutations, beliefs, contents, and adaptation within a task."""
 
 from splagger.analysis.api import analyze as analyze
 from splagger.analysis.options import Options as Options

@@ -1,4 +1,4 @@
-"""What an agent earns at each step of a meta-episode: whether it does better as it gets to know its task."""
+"""The reward of each step of a meta-episode, which shows whether an agent adapts to its task."""
 
 from jaxtyping import Array, Float, Key
 
@@ -10,5 +10,5 @@ from splagger.memory import SequenceModel
 def earned_at(
     memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
 ) -> Float[Array, "T 1"]:
-    """The reward of each step; its mean over tasks is what the analysis is about."""
+    """Returns the reward of each step; the analysis averages it over tasks."""
     return inputs.reward[:, None]

@@ -1,4 +1,4 @@
-"""From names to files: who is analyzed, and where the numbers go."""
+"""`analyze`: runs analyses by name and writes their values to files."""
 
 import json
 import shlex
@@ -31,11 +31,15 @@ def analyze(
     options: Options | None = None,
     force: bool = False,
 ) -> list[Path]:
-    """Writes <out>/<analysis>/<when>/ and returns these folders. `name` may be "all".
+    """Runs analyses, writes each to <out>/<name>/<when>/ and returns these folders.
 
-    With `runs` (folders, or what `load` gave) their trained agents are analyzed, `when` being the
-    environment; without, fresh agents at "initialization". All runs of an environment belong in one
-    call, which replaces what was there; what was made with other options or of other agents only by `force`.
+    - `name`: a key of `ANALYSES`, or "all" for every analysis that suits the agents.
+    - `runs`: run folders or players whose trained agents are analyzed; `when` is then the environment's name. Pass
+      all runs of an environment in one call, because it replaces earlier values. Without `runs`, fresh agents are
+      analyzed and `when` is "initialization".
+    - `out`: the folder of all analyses.
+    - `options`: see `Options`.
+    - `force`: also replaces an analysis that was made with other options or of other agents.
     """
     options = options or Options()
     options.check()
@@ -51,7 +55,7 @@ def analyze(
         fitting = [subject for subject in wanted if analysis.suits(subject.agents.memory)]
         if len(fitting) < len(wanted) and name != "all":
             unfit = sorted({s.method for s in wanted} - {s.method for s in fitting})
-            raise SettingError(f"{name} needs {analysis.needs}; not so {', '.join(unfit)}")
+            raise SettingError(f"{name} needs {analysis.needs}, which {', '.join(unfit)} lacks")
         for when in sorted({subject.when for subject in fitting}):
             group = [subject for subject in fitting if subject.when == when]
             if not force:
@@ -74,7 +78,7 @@ def _write(
     options: Options,
     origin: dict[str, Any],
 ) -> Path:
-    """Measures these subjects, all of one environment, and writes the numbers and where they come from."""
+    """Measures these subjects, all of one environment, and writes the values with their provenance."""
     lines, inputs = [], []
     for subject in subjects:
         values, notes = measure(analysis, subject, options)
@@ -98,43 +102,43 @@ def _write(
 
 
 def _usual(subject: Subject) -> bool:
-    """Whether the environment is as its row has it: of another size, other returns mean something."""
+    """Returns whether the environment has its registered settings, on which its reference returns depend."""
     row = ENVS.get(subject.env_name)
     return row is not None and bool(row.meta == subject.env)
 
 
 def _check_same(analysis: Analysis, subjects: list[Subject], out: Path, options: Options) -> None:
-    """Numbers that took long are not replaced by others unasked."""
+    """Raises a RunError if this would replace an analysis with other options or of other agents."""
     folder = out / analysis.name / subjects[0].when
     if not (folder / DESCRIPTION).is_file():
         return
-    made = read_description(folder)
+    recorded = read_description(folder)
     now = {"options": asdict(options), "agents": {s.method: s.origin for s in subjects}}
     for about, value in json.loads(json.dumps(now)).items():
-        before = made.get(about, {})
+        before = recorded.get(about, {})
         differ = [k for k in before.keys() | value.keys() if before.get(k) != value.get(k)]
         if differ:
             text = ", ".join(f"{k} {before.get(k)} (now {value.get(k)})" for k in sorted(differ))
             raise RunError(
-                f"{folder} holds an analysis with other {about}: {text}; --out puts this one elsewhere, "
-                "--force replaces that one"
+                f"{folder} holds an analysis with other {about}: {text}; choose another --out, "
+                "or replace it with --force"
             )
 
 
 def _check_distinct(subjects: list[Subject]) -> None:
-    """Lines of values.csv are told apart by environment, method and seed."""
+    """Raises a SettingError if two subjects would have the same rows in values.csv."""
     seen = set()
     for subject in subjects:
         if (subject.when, subject.method) in seen:
             raise SettingError(
-                f"two runs of {subject.method} on {subject.when} cannot be told apart in one analysis; "
-                "give one of them, and another --out for the other"
+                f"two runs of {subject.method} on {subject.when} cannot be distinguished in one analysis; "
+                "analyze one of them, and the other with another --out"
             )
         seen.add((subject.when, subject.method))
 
 
 def _command(name: str, runs: list[RunLike], out: str | Path, options: Options) -> str:
-    """The command line that does the same."""
+    """Returns the equivalent command."""
     words = ["splagger", "analyse", name]
     if runs:
         words += ["--run", *(_path(run) for run in runs)]
@@ -144,5 +148,4 @@ def _command(name: str, runs: list[RunLike], out: str | Path, options: Options) 
 
 
 def _path(run: RunLike) -> str:
-    """Where a run lies."""
     return str(run.path if isinstance(run, Player) else run)

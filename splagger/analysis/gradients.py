@@ -1,7 +1,7 @@
 """How much the memory's output depends on its inputs and parameters (figure "gradients" of the paper).
 
-A gradient's size is ‖∂ Σₖ fₜₖ / ∂x‖₂, that of the summed output, or with `jacobian` the Frobenius norm
-‖∂fₜ/∂x‖ of the whole derivative.
+The size of a gradient is ‖∂ Σₖ fₜₖ / ∂x‖₂, the norm for the summed output. With `Options.jacobian` it is the
+Frobenius norm ‖∂fₜ/∂x‖ of the whole Jacobian.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
 from splagger.memory import SequenceModel
 
-AT_ONCE = 10  # outputs differentiated side by side: each holds a gradient as large as the model
+AT_ONCE = 10  # outputs differentiated in parallel; each needs a gradient as large as the model
 
 
 def gradient_first(
     memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
 ) -> Float[Array, "T 1"]:
-    """‖∂fₜ/∂x₀‖ for every t: what is left of the first transition."""
+    """Computes ‖∂fₜ/∂x₀‖ for every t: how much of the first transition is left."""
     later = inputs.xs[1:]
     outputs = lambda first: outputs_of(memory, jnp.concatenate([first[None], later]))  # noqa: E731
     return norms_over_time(outputs, inputs.xs[0], options.rows)
@@ -30,14 +30,14 @@ def gradient_first(
 def gradient_parameters(
     memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
 ) -> Float[Array, "T 1"]:
-    """‖∂fₜ/∂θ‖ for every t, over all parameters of encoder, aggregator and projection together."""
+    """Computes ‖∂fₜ/∂θ‖ for every t, with all parameters of encoder, aggregator and projection in one vector."""
     return norms_over_time(lambda memory: outputs_of(memory, inputs.xs), memory, options.rows)
 
 
 def gradient_inputs(
     memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
 ) -> Float[Array, "T 1"]:
-    """‖∂f_T/∂xₜ‖ for every t: what the last output T makes of each transition."""
+    """Computes ‖∂f_T/∂xₜ‖ for every t: how much the last output depends on each transition."""
     outputs, back = jax.vjp(lambda xs: outputs_of(memory, xs), inputs.xs)
 
     def squares(row):
@@ -49,14 +49,14 @@ def gradient_inputs(
 
 
 def outputs_of(memory: SequenceModel, xs: Float[Array, "T X"]) -> Float[Array, "T out"]:
-    """All outputs of an empty memory that is fed embedded inputs."""
+    """Returns all outputs of an initially empty memory on embedded inputs."""
     return memory.unroll_embedded(memory.start(), xs, jnp.zeros(len(xs), bool))[1]
 
 
 def norms_over_time(
     function: Callable[[Any], Float[Array, "T out"]], x: Any, rows: Callable[[int], Array]
 ) -> Float[Array, "T 1"]:
-    """√ Σ_rows ‖∂(row·f(x)ₜ)/∂x‖² for every t; `x` may be any tree of arrays.
+    """Computes √ Σ_rows ‖∂(row·f(x)ₜ)/∂x‖² for every t; `x` may be any pytree of arrays.
 
     The function is linearized once; each output then costs one backward pass.
     """

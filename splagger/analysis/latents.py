@@ -1,4 +1,4 @@
-"""How sure a memory that holds a belief is of its task."""
+"""The uncertainty of memories that hold a belief about the task."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -13,11 +13,11 @@ from splagger.memory import SequenceModel
 def belief_variance(
     memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
 ) -> Float[Array, "T z"]:
-    """exp(log variance) of every dimension of the belief, after each transition."""
+    """Returns the variance of every dimension of the belief after each transition."""
     _, log_variances = jnp.split(outputs_of(memory, inputs.xs), 2, axis=1)
     return jnp.exp(log_variances)
 
 
 def holds_a_belief(memory: SequenceModel) -> bool:
-    """Whether the memory's output is (mean, log variance), as PEARL's is."""
+    """Returns whether the memory's output is (mean, log variance), as PEARL's is."""
     return isinstance(memory.aggregation.aggregator, GaussianProduct)

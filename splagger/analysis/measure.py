@@ -1,4 +1,4 @@
-"""One analysis of all agents of a subject, in one compiled program."""
+"""Runs one analysis for all agents of a subject as one compiled program."""
 
 import functools as ft
 from typing import Any
@@ -21,11 +21,11 @@ from splagger.runs.analyses import Value, rows_of
 def measure(
     analysis: Analysis, subject: Subject, options: Options
 ) -> tuple[list[Value], list[dict[str, Any]]]:
-    """(the numbers of every agent, what is to be known of each agent's inputs)."""
+    """Returns the values of every agent, and a description of each agent's inputs."""
     keys = jnp.stack([keys_of(seed)[1] for seed in subject.seeds])
-    who = subject.agents, subject.normalizers
-    with jax.default_matmul_precision("float32"):  # small numbers are what analyses are about
-        values, inputs = jax.device_get(_measure_all(analysis, subject.env, options, who, keys))
+    agents = subject.agents, subject.normalizers
+    with jax.default_matmul_precision("float32"):  # analyses measure small numbers
+        values, inputs = jax.device_get(_measure_all(analysis, subject.env, options, agents, keys))
     lines, notes = [], []
     for index, seed in enumerate(subject.seeds):
         lines += rows_of(subject.method, seed, values[index], analysis.first_step)
@@ -35,19 +35,19 @@ def measure(
 
 
 @ft.partial(jax.jit, static_argnums=(0, 1, 2))
-def _measure_all(analysis, env, options, who, keys):
-    return jax.vmap(ft.partial(_measure_agent, analysis, env, options))(who, keys)
+def _measure_all(analysis, env, options, agents, keys):
+    return jax.vmap(ft.partial(_measure_agent, analysis, env, options))(agents, keys)
 
 
 def _measure_agent(
     analysis: Analysis,
     env: MetaEnv,
     options: Options,
-    who: tuple[Agent, Normalizers],
+    agent_and_normalizers: tuple[Agent, Normalizers],
     key: Key[Array, ""],
 ):
-    """([steps, dimensions], its first inputs) of one agent: the mean over its sequences of what was measured."""
-    agent, normalizers = who
+    """Returns the values [steps, dimensions] of one agent, averaged over its sequences, and its first inputs."""
+    agent, normalizers = agent_and_normalizers
 
     def one(index):
         input_key, measure_key = jr.split(jr.fold_in(key, index))
@@ -66,9 +66,9 @@ def _measure_agent(
 
 
 def _notable_steps(inputs: Inputs) -> dict[str, Any]:
-    """How long the sequence is, and the steps of it that matter."""
+    """Returns the sequence's length, its episode ends and its signal steps."""
     length = int(inputs.last) + 1
-    steps = lambda marked: np.flatnonzero(marked[:length]).tolist()  # noqa: E731
+    steps = lambda flags: np.flatnonzero(flags[:length]).tolist()  # noqa: E731
     return {
         "steps": length,
         "episode_ends": steps(inputs.episode_end),

@@ -1,4 +1,4 @@
-"""What may be varied about an analysis."""
+"""Options of an analysis."""
 
 import shlex
 from collections.abc import Callable
@@ -12,47 +12,47 @@ from splagger.errors import SettingError
 
 @dataclass(frozen=True)
 class Options:
-    """The defaults are the paper's. Frozen and hashable, so that it can be static in a compiled program.
+    """Options of an analysis; the defaults are the paper's. Hashable, hence a static argument of compiled programs.
 
     >>> Options(length=50, jacobian=True, methods=("rnn",)).command()
     '--length 50 --jacobian --methods rnn'
     """
 
     length: int = 100
-    """Steps of a sequence of noise, or of the transitions in its place."""
+    """Number of steps of each input sequence."""
     independent: bool = False
-    """Noise of its own for every dimension of the input; the paper replicates one number."""
+    """Draw independent noise for every input dimension; the paper repeats one number."""
     jacobian: bool = False
-    """Size of the whole Jacobian instead of the summed output's gradient."""
+    """Measure the whole Jacobian instead of the summed output's gradient."""
     real: bool = False
-    """Transitions of a meta-episode instead of noise."""
+    """Use the transitions of a meta-episode instead of noise."""
     task_seed: int = 0
-    """Which task the meta-episode is of, or the first of several."""
+    """Seed of the meta-episode's task, or of the first of several tasks."""
     every_seed: bool = False
-    """Of a run: all seeds of the best agent's rate, not that agent alone."""
+    """Trained agents: analyze all seeds of the best agent's rate, not only that agent."""
     env: str = "t-ls"
-    """Before training: the environment that gives sizes and meta-episodes."""
+    """Untrained agents: the environment that determines sizes and meta-episodes."""
     methods: tuple[str, ...] = ()
-    """Before training: which methods; each analysis has its own if none are given."""
+    """Untrained agents: the methods to analyze; the analysis has its own defaults."""
     seeds: int | None = None
-    """Before training: how many initializations of each method."""
+    """Untrained agents: number of initializations per method; the analysis has its own default."""
 
     def check(self) -> None:
-        """Raises a ValueError that names what cannot be."""
+        """Raises a SettingError if a value is out of range."""
         for name in ("length", "seeds"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingError(f"{name} must be at least 1, got {value}")
         if not 0 <= self.task_seed < 2**31:
-            raise SettingError(f"task_seed must lie in 0 … 2³¹ - 1, got {self.task_seed}")
+            raise SettingError(f"task_seed must be between 0 and 2³¹ - 1, got {self.task_seed}")
 
     @property
     def rows(self) -> Callable[[int], Array]:
-        """For n outputs: the combinations of them that are differentiated, one a row."""
+        """Maps n, the number of outputs, to a matrix whose rows are the output combinations to differentiate."""
         return jnp.eye if self.jacobian else lambda n: jnp.ones((1, n))
 
     def command(self) -> str:
-        """As the command line takes them; defaults are left out."""
+        """Returns the command-line flags; defaults are left out."""
         words = []
         for field in fields(self):
             value = getattr(self, field.name)

@@ -10,21 +10,21 @@ from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
 from splagger.memory import SequenceModel
 
-AT_ONCE = 25  # sequences encoded side by side
+AT_ONCE = 25  # sequences encoded in parallel
 
 
 def permutation_difference(
     memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
 ) -> Float[Array, "T 1"]:
-    """‖u(x₀ … xₜ) - u(x_π₀ … x_πₜ)‖ for every t, with a random π each and u = f / ‖f‖."""
+    """Computes ‖u(x₀ … xₜ) - u(x_π₀ … x_πₜ)‖ for every t, with a random order π for each t and u = f / ‖f‖."""
     length = len(inputs.xs)
-    straight = outputs_of(memory, inputs.xs)
+    original = outputs_of(memory, inputs.xs)
 
     def difference(key, step):
-        # What comes after `step` does not matter: the memory looks back only.
+        # Inputs after `step` do not matter: the memory is causal.
         order = prefix_permutation(key, step, length)
         return jnp.linalg.norm(
-            _unit(straight[step]) - _unit(outputs_of(memory, inputs.xs[order])[step])
+            _unit(original[step]) - _unit(outputs_of(memory, inputs.xs[order])[step])
         )
 
     pairs = jr.split(key, length), jnp.arange(length)
@@ -34,14 +34,14 @@ def permutation_difference(
 def prefix_permutation(
     key: Key[Array, ""], step: Int[Array, ""] | int, length: int
 ) -> Int[Array, " T"]:
-    """A uniformly random order of 0 … step, followed by the rest as it is.
+    """Draws a uniformly random order of 0 … step, followed by the remaining indices in order.
 
     >>> prefix_permutation(jr.key(0), 1, 5)[2:].tolist()
     [2, 3, 4]
     """
     drawn = jr.uniform(key, (length,))
-    places = jnp.arange(length)
-    return jnp.argsort(jnp.where(places <= step, drawn, 1.0 + places))
+    indices = jnp.arange(length)
+    return jnp.argsort(jnp.where(indices <= step, drawn, 1.0 + indices))
 
 
 def _unit(output):

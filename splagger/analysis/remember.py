@@ -1,4 +1,4 @@
-"""What a memory that aggregates by maximum remembers: the step that set each neuron's value."""
+"""The contents of memories that aggregate by maximum: the step that set each neuron's value."""
 
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
 from splagger.memory import SequenceModel
 
-NOTHING_YET = -1  # the step of a neuron that still reads its floor
+NOTHING_YET = -1  # the step of a neuron whose value is still the floor
 
 
 class Held(NamedTuple):
-    """A neuron's running maximum, and the step at which it was seen."""
+    """Running maxima of neurons, and the steps that set them."""
 
     value: Float[Array, "*T D"]
     step: Int[Array, "*T D"]
@@ -24,9 +24,9 @@ class Held(NamedTuple):
 def held_over_time(
     es: Float[Array, "T D"], resets: Bool[Array, " T"], floor: float | int = 0.0
 ) -> Held:
-    """max(floor, e₀, …, eₜ) of every neuron since the last reset, and which step it came from, for every t.
+    """Computes max(floor, e₀, …, eₜ) of every neuron since the last reset and the step that set it, for every t.
 
-    The earliest of equal encodings counts, and what does not rise above the floor sets nothing.
+    Of equal encodings, the earliest counts. Encodings that are not above the floor set nothing.
 
     >>> es = jnp.array([[1.0], [3.0], [2.0], [-1.0]])
     >>> held = held_over_time(es, jnp.array([False, False, True, True]))
@@ -48,9 +48,9 @@ def held_over_time(
 def memory_events(
     memory: SequenceModel, inputs: Inputs, key: Key[Array, ""], options: Options
 ) -> Float[Array, "T1 D"]:
-    """Each aggregated neuron's value where it took a new one, NaN elsewhere; T + 1 rows, the first of the floors.
+    """Returns each aggregated neuron's value at the steps that changed it, NaN elsewhere.
 
-    What a neuron holds at any time is its last event, so that few numbers tell the whole story.
+    The first of the T + 1 rows holds the floor. A neuron's value at any time is its last event.
     """
     resets = jnp.zeros(len(inputs.xs), bool)
     _, es = memory.encoder.unroll(memory.encoder.start(), inputs.xs, resets)
@@ -63,7 +63,7 @@ def memory_events(
 
 
 def holds_maxima(memory: SequenceModel) -> bool:
-    """Whether neurons are aggregated by maximum (AMRL's straight-through gradient does not matter)."""
+    """Returns whether neurons are aggregated by maximum, with or without AMRL's straight-through gradient."""
     aggregated = memory.aggregation.width - memory.aggregation.skip
     return aggregated > 0 and isinstance(_maximum(memory), Max)
 

@@ -1,4 +1,4 @@
-"""Whom to analyze: fresh agents of a method, or the trained ones of a run."""
+"""The agents to analyze: fresh agents of a method, or trained agents of a run."""
 
 import functools as ft
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from splagger.runs.analyses import INITIALIZATION
 
 
 class Subject(NamedTuple):
-    """Agents of one method that differ by their seed; leaves of `agents` and `normalizers` are [seeds, …]."""
+    """Agents of one method with different seeds; leaves of `agents` and `normalizers` have the shape [seeds, …]."""
 
     method: str
     when: str  # "initialization", or the name of the environment they were trained on
@@ -34,15 +34,16 @@ class Subject(NamedTuple):
 
 
 def fresh(method: Method, row: EnvRow, seeds: Sequence[int]) -> Subject:
-    """Agents as they are before training, with the sizes that the environment's row gives them."""
+    """Returns untrained agents with the layer sizes of the environment's row."""
     env = row.meta
     interface = Interface(env.obs_size, env.space, env.horizon)
     keys = jnp.stack([keys_of(seed)[0] for seed in seeds])
     agents = _build_all(method, interface, row.network, keys)
     normalizers = jax.vmap(Agent.normalizers)(agents)
     origin = f"fresh, with the sizes of {row.name}"
-    who = method.name, INITIALIZATION, origin, row.name, env
-    return Subject(*who, tuple(seeds), agents, normalizers)
+    return Subject(
+        method.name, INITIALIZATION, origin, row.name, env, tuple(seeds), agents, normalizers
+    )
 
 
 @ft.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -51,11 +52,11 @@ def _build_all(method, interface, network, keys):
 
 
 def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
-    """The best agent of a run folder, or `every_seed` of its rate and other numbers; or a player as it is."""
+    """Returns the best agent of a run folder, all seeds with its settings if `every_seed`, or the given player."""
     players = _players(run, every_seed)
     best = players[0]
     if best.run is None:
-        raise SettingError("this player does not know its run; use one that `splagger.load` gave")
+        raise SettingError("this player has no run; use a player returned by `splagger.load`")
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
     return Subject(
         best.run.method.name,
@@ -76,5 +77,5 @@ def _players(run: str | Path | Player, every_seed: bool) -> list[Player]:
 
 
 def keys_of(seed: int) -> Key[Array, " 2"]:
-    """One key for a seed's parameters, one for what it is fed."""
+    """Returns one key for the parameters of a seed, and one for its inputs."""
     return jr.split(jr.key(seed))

@@ -1,4 +1,4 @@
-"""The analyses there are: rows of data. A new one is a function of a memory and its inputs, and one more row."""
+"""The analyses as rows of data. To add one, write a function of a memory and its inputs, and add a row."""
 
 import math
 from collections.abc import Callable
@@ -13,24 +13,24 @@ from splagger.analysis.permutation import permutation_difference
 from splagger.analysis.remember import NOTHING_YET, holds_maxima, memory_events
 from splagger.memory import SequenceModel
 
-COMPARED = ("rnn", "amrl", "splagger", "splagger-nornn")  # of the paper's figure
+COMPARED = ("rnn", "amrl", "splagger", "splagger-nornn")  # as in the paper's figure
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """`measure(memory, inputs, key, options)` → [steps, dimensions], for one memory and one sequence."""
+    """An analysis; `measure(memory, inputs, key, options)` → [steps, dimensions] takes one memory and one sequence."""
 
     name: str
     summary: str
     measure: Callable[..., Array]
-    methods: tuple[str, ...] = COMPARED  # that are looked at before training, if none are named
-    seeds: int = 3  # likewise
-    sequences: int = 1  # of inputs, whose results are averaged
-    real: bool = False  # needs a whole meta-episode that the agent lived through
+    methods: tuple[str, ...] = COMPARED  # the default methods of untrained agents
+    seeds: int = 3  # the default number of untrained agents per method
+    sequences: int = 1  # number of input sequences; their values are averaged
+    real: bool = False  # whether the inputs are always a whole meta-episode
     first_step: int = 0
     afterwards: float = math.nan  # the value of steps after the task's end
     suits: Callable[[SequenceModel], bool] = lambda memory: True
-    needs: str = ""  # of a memory, in words
+    needs: str = ""  # what a suitable memory has, for error messages
 
 
 ROWS = (

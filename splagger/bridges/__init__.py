@@ -1,4 +1,4 @@
-"""Other people's environments in (Gymnasium, gymnax, modules of your own), and ours out (Gymnasium ids)."""
+"""Bridges to other libraries: Gymnasium and gymnax environments in, our environments out as Gymnasium ids."""
 
 from splagger.bridges.gym_env import GymEnv as GymEnv
 from splagger.bridges.gymnax_env import GymnaxEnv as GymnaxEnv

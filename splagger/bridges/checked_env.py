@@ -1,4 +1,4 @@
-"""One Gymnasium environment under way, checked at every step. NumPy only: this runs inside callbacks."""
+"""A Gymnasium environment whose every step is checked. Uses NumPy only, because it runs inside callbacks."""
 
 import hashlib
 import traceback
@@ -12,7 +12,7 @@ from splagger.errors import EnvError
 
 
 class Outcome(NamedTuple):
-    """What one step brought, as in `MetaStep`, and what is seen next if the task goes on."""
+    """The result of one step, as in `MetaStep`, and the next observation `obs` if the task continues."""
 
     next_obs: np.ndarray
     reward: float
@@ -27,9 +27,9 @@ class Outcome(NamedTuple):
 
 
 class CheckedEnv:
-    """An environment, where it is in its task, and a fingerprint of all that happened since the task began.
+    """An environment, its position in the current task, and a fingerprint of the task's history.
 
-    Two environments with equal fingerprints have seen the same: one can stand for the other.
+    Environments with equal fingerprints have the same history and are interchangeable.
     """
 
     def __init__(self, source: GymEnv, episodes: int):
@@ -37,15 +37,15 @@ class CheckedEnv:
         self.env = source.make()
         self.seed, self.episode, self.steps, self.fingerprint, self.used = 0, 0, 0, b"", 0
 
-    def begin(self, seed: int) -> np.ndarray:
-        """What is seen first of the task that `seed` stands for."""
+    def reset(self, seed: int) -> np.ndarray:
+        """Starts the task with this seed and returns its first observation."""
         self.seed, self.episode = seed, 0
-        obs = self._reset()
+        obs = self._start_episode()
         self.fingerprint = _fingerprint(b"", seed.to_bytes(8, "little"), obs.tobytes())
         return self._flag(obs, False)
 
     def step(self, action: np.ndarray) -> Outcome:
-        """One step, and the start of the task's next episode where one has ended."""
+        """Takes one step; if that ends an episode, starts the task's next episode."""
         self.steps += 1
         returned = self._guarded("step()", self.env.step, self.layout.action(action))
         if not isinstance(returned, tuple) or len(returned) != 5:
@@ -57,42 +57,42 @@ class CheckedEnv:
         terminated = bool(self._number("terminated", returned[2]))
         cut = bool(self._number("truncated", returned[3]))
         cut = cut or self.steps >= self.layout.spec.horizon
-        # Whatever the clock says, a task that ended was not cut off.
+        # An episode that terminates at its time limit is not truncated.
         truncated = cut and not terminated
         done = terminated or truncated
         task_done = done and self.episode == self.episodes - 1
-        seen = obs
+        current = obs
         if done and not task_done:
             self.episode += 1
-            seen = self._reset()
+            current = self._start_episode()
         self.fingerprint = _fingerprint(
-            self.fingerprint, action.tobytes(), obs.tobytes() + seen.tobytes()
+            self.fingerprint, action.tobytes(), obs.tobytes() + current.tobytes()
         )
-        seen, obs = self._flag(seen, done), self._flag(obs, done)
-        return Outcome(obs, reward, terminated, truncated, task_done, seen)
+        current, obs = self._flag(current, done), self._flag(obs, done)
+        return Outcome(obs, reward, terminated, truncated, task_done, current)
 
     def close(self) -> None:
         self._guarded("close()", self.env.close)
 
     def render(self) -> np.ndarray:
-        """A picture of where it is."""
-        picture = self._guarded("render()", self.env.render)
-        if np.ndim(picture) != 3 or np.shape(picture)[2] != 3:
+        """Returns an RGB image of the current state."""
+        image = self._guarded("render()", self.env.render)
+        if np.ndim(image) != 3 or np.shape(image)[2] != 3:
             raise self._error(
-                "render() gave no RGB picture; make_env must take render_mode and pass it on"
+                "render() returned no RGB image; make_env must take render_mode and pass it on"
             )
-        return np.asarray(picture, np.uint8)
+        return np.asarray(image, np.uint8)
 
-    def _reset(self) -> np.ndarray:
+    def _start_episode(self) -> np.ndarray:
         self.steps = 0
-        begin = self.source.begin
-        returned = self._guarded("reset()", begin, self.env, self.seed, self.episode)
+        start = self.source.start_episode
+        returned = self._guarded("reset()", start, self.env, self.seed, self.episode)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise self._error("reset() must return (observation, info)")
         return self._observation(returned[0])
 
     def _observation(self, raw: Any) -> np.ndarray:
-        """The observation as one vector of finite numbers."""
+        """Returns the observation as one vector, after checking its shape and that it is finite."""
         shape = self.layout.shape
         if shape is not None and np.shape(raw) != shape:
             raise self._error(f"observation has shape {np.shape(raw)}, its space says {shape}")
@@ -106,7 +106,7 @@ class CheckedEnv:
             raise self._error(f"observation has {obs.size} numbers, its space says {size}")
         if not np.isfinite(obs).all():
             where = int(np.flatnonzero(~np.isfinite(obs))[0])
-            raise self._error(f"observation is {obs[where]} at place {where} (flattened)")
+            raise self._error(f"observation is {obs[where]} at index {where} (flattened)")
         return obs
 
     def _number(self, field: str, value: Any) -> float:
@@ -122,17 +122,17 @@ class CheckedEnv:
         try:
             return function(*args)
         except Exception as error:
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            reason = f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            reason = f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
             raise self._error(f"{what} raised {reason}") from error
 
     def _error(self, problem: str) -> EnvError:
-        place = f"step {self.steps} of episode {self.episode + 1}, task seed {self.seed}"
-        return EnvError(f"{self.source.name}: {problem} at {place}")
+        where = f"step {self.steps} of episode {self.episode + 1}, task seed {self.seed}"
+        return EnvError(f"{self.source.name}: {problem} at {where}")
 
     def _flag(self, obs: np.ndarray, done: bool) -> np.ndarray:
         return obs if self.episodes == 1 else np.append(obs, np.float32(done))
 
 
-def _fingerprint(before: bytes, *happened: bytes) -> bytes:
-    return hashlib.blake2b(before + b"".join(happened), digest_size=8).digest()
+def _fingerprint(before: bytes, *events: bytes) -> bytes:
+    return hashlib.blake2b(before + b"".join(events), digest_size=8).digest()

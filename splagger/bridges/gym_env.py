@@ -1,6 +1,6 @@
-"""Anybody's Gymnasium environment as data: where it comes from, what it looks like, how its tasks are drawn.
+"""A Gymnasium environment as data: its source, its spaces, and how its tasks are sampled.
 
-Gymnasium is imported only where an environment is made. Nothing here touches JAX's devices.
+Gymnasium is imported only when an environment is created. Nothing here touches JAX's devices.
 """
 
 import functools as ft
@@ -21,12 +21,15 @@ from splagger.spaces import Continuous, Discrete
 
 @dataclass(frozen=True)
 class GymEnv:
-    """A Gymnasium environment, not made yet. Equal settings are equal environments.
+    """The description of a Gymnasium environment. Equal settings mean equal environments.
 
-    `source`: an id ("CartPole-v1", or "package:Id-v0" to import the package first), a function by its
-    place ("package.module:make"), or the function itself. `task`: how tasks are drawn, see `task_sampling.TASK_SAMPLERS`, or a
-    function rng → task, again by its place or itself. `workers`: processes to step in; results do not
-    depend on it. `kwargs`: what it is made with, a JSON object as text, so that it can be named on a command line.
+    - `source`: an id ("CartPole-v1", or "package:Id-v0" to import the package first), the import path of a
+      function ("package.module:make"), or the function itself.
+    - `task`: how tasks are sampled: a name (see `task_sampling.TASK_SAMPLERS`), or a function rng → task or
+      its import path.
+    - `max_steps`: the time limit of an episode, in addition to the environment's own.
+    - `workers`: the number of processes that step the environments. Results do not depend on it.
+    - `kwargs`: the keyword arguments of `source`, as the text of a JSON object.
     """
 
     source: str | Callable[..., Any]
@@ -38,8 +41,8 @@ class GymEnv:
     kwargs: str = ""
 
     def __post_init__(self):
-        same = json.dumps(self.arguments, sort_keys=True)  # for equal settings
-        object.__setattr__(self, "kwargs", "" if same == "{}" else same)
+        canonical = json.dumps(self.arguments, sort_keys=True)
+        object.__setattr__(self, "kwargs", "" if canonical == "{}" else canonical)
         if self.max_steps is not None and self.max_steps < 1:
             raise SettingError(f"{self.name}: max_steps must be at least 1, got {self.max_steps}")
         if self.workers < 0:
@@ -47,7 +50,7 @@ class GymEnv:
 
     @property
     def name(self) -> str:
-        """What its runs are called; `Run.create` finds it by that name if `source` is a text."""
+        """The name of its runs; `Run.create` accepts it if `source` is a string."""
         return f"gym:{self.label or self.source}"
 
     @property
@@ -56,7 +59,7 @@ class GymEnv:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What `kwargs` says."""
+        """The keyword arguments as a dictionary."""
         try:
             return dict(**json.loads(self.kwargs or "{}"))
         except (json.JSONDecodeError, TypeError):
@@ -65,19 +68,19 @@ class GymEnv:
             ) from None
 
     def settings(self) -> dict[str, Any]:
-        """What `splagger train NAME` needs as --set to mean this environment."""
+        """Returns the --set options with which `splagger train NAME` creates this environment."""
         plain = {"env.task": self.task, "env.max_steps": self.max_steps, "env.kwargs": self.kwargs}
         defaults = ("auto", None, "")
         return {k: v for k, v in plain.items() if isinstance(v, str | int) and v not in defaults}
 
     def describe(self) -> dict[str, Any]:
-        """All that determines what happens in it, as plain data."""
+        """Returns everything that determines the environment's behavior, as plain data."""
         task = self.task if isinstance(self.task, str) else label_of("task", self.task)
         plain = {"kind": "GymEnv", "name": self.name, "task": task, "max_steps": self.max_steps}
         return plain | ({"kwargs": self.arguments} if self.kwargs else {})
 
     def make(self) -> Any:
-        """A new Gymnasium environment."""
+        """Creates the Gymnasium environment."""
         import gymnasium
 
         try:
@@ -87,9 +90,13 @@ class GymEnv:
             given = {"disable_env_checker": True} | self.arguments
             mode = {"render_mode": "rgb_array"} if self.render else {}
             return gymnasium.make(self.source, **(given | mode))
+        except SettingError:
+            raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-            raise SettingError(f"{self.name}: the environment cannot be made ({reason})") from error
+            raise SettingError(
+                f"{self.name}: the environment cannot be created ({reason})"
+            ) from error
 
     def _function(self) -> Callable[..., Any]:
         return (
@@ -101,36 +108,36 @@ class GymEnv:
         mode = {"render_mode": "rgb_array"} if self.render and takes_mode else {}
         return function(**(self.arguments | mode))
 
-    def begin(self, env: Any, seed: int, episode: int) -> Any:
-        """What `reset` gives at the start of an episode of the task that `seed` stands for."""
+    def start_episode(self, env: Any, seed: int, episode: int) -> Any:
+        """Starts an episode of the task with this seed and returns the result of `reset`."""
         return task_sampler(self.name, self.task, env)(env, seed, episode)
 
 
 def as_json(kwargs: str | Mapping[str, Any]) -> str:
-    """As `GymEnv.kwargs` takes them; a text is one already."""
+    """Returns keyword arguments in the form of `GymEnv.kwargs`; a string is returned unchanged."""
     if isinstance(kwargs, str):
         return kwargs
     try:
         return json.dumps(dict(kwargs), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise SettingError(
-            f"kwargs must be plain (numbers, texts, lists), got {kwargs!r} ({error}): give a function that "
-            "makes the environment"
+            f"kwargs must be plain (numbers, strings, lists), got {kwargs!r} ({error}): pass a function that "
+            "creates the environment"
         ) from None
 
 
 class Layout(NamedTuple):
-    """The shape of an environment, and how observations and actions cross the border."""
+    """An environment's spec, and the conversions of its observations and actions."""
 
     spec: EnvSpec
     flatten: Callable[[Any], np.ndarray]
-    shape: tuple[int, ...] | None  # of an observation before it is flattened, where it has one
-    action: Callable[[np.ndarray], Any]  # ours → theirs
+    shape: tuple[int, ...] | None  # the observation's before flattening; None if it is not an array
+    action: Callable[[np.ndarray], Any]  # our action → Gymnasium's
 
 
 @ft.cache
 def layout(source: GymEnv) -> Layout:
-    """Read from one environment, made for that and closed again."""
+    """Reads the layout from an environment, which is created for this purpose and then closed."""
     from gymnasium import spaces
 
     env = source.make()
@@ -138,16 +145,16 @@ def layout(source: GymEnv) -> Layout:
         obs = env.observation_space
         if not isinstance(obs, spaces.Space) or not isinstance(env.action_space, spaces.Space):
             raise SettingError(
-                f"{source.name}: observation_space and action_space must be Gymnasium's"
+                f"{source.name}: observation_space and action_space must be Gymnasium spaces"
             )
-        task_sampler(source.name, source.task, env)  # a task that cannot be drawn is told here
+        task_sampler(source.name, source.task, env)  # raises if `task` is not valid
         size = _flat_size(source, obs)
         space, action = _actions(source, env.action_space)
         limits = [n for n in (*_limits(env), source.max_steps) if n is not None]
         if not limits:
             raise SettingError(
-                f"{source.name} does not say how long an episode can last: give max_steps= "
-                "(on the command line --set env.max_steps=…), and longer ones are cut there"
+                f"{source.name} does not say how long an episode can last: set max_steps= "
+                "(on the command line --set env.max_steps=…), and longer episodes are truncated there"
             )
         box = isinstance(obs, spaces.Box)
         bounds = (float(obs.low.min()), float(obs.high.max())) if box else ()
@@ -158,7 +165,7 @@ def layout(source: GymEnv) -> Layout:
 
 
 def _limits(env: Any) -> list[int | None]:
-    """How long an episode can last, as far as the environment's spec or a wrapper says so."""
+    """Returns the time limits in the environment's spec and wrappers."""
     from gymnasium import Wrapper
     from gymnasium.wrappers import TimeLimit
 
@@ -180,13 +187,13 @@ def _flat_size(source: GymEnv, space: Any) -> int:
     if not size:
         raise SettingError(
             f"{source.name}: observations of {space} cannot be flattened into numbers; wrap the "
-            "environment so that it gives Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them"
+            "environment so that it returns Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them"
         )
     return int(size)
 
 
 def _actions(source: GymEnv, space: Any):
-    """(our action space, our action → theirs)."""
+    """Returns (our action space, function from our action to Gymnasium's)."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
@@ -194,13 +201,13 @@ def _actions(source: GymEnv, space: Any):
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
         return Continuous(int(np.prod(space.shape))), ft.partial(_scale, space)
     raise SettingError(
-        f"{source.name}: actions of {space} are not supported, Discrete and Box of floats are; wrap the "
+        f"{source.name}: actions of {space} are not supported, only Discrete and Box of floats; wrap the "
         "environment (a small MultiDiscrete can be numbered as one Discrete)"
     )
 
 
 def _scale(box: Any, action: np.ndarray) -> np.ndarray:
-    """-1 … 1 → low … high, and what is beyond is cut; where there are no bounds, as it is."""
+    """Maps [-1, 1] to [low, high] and clips; a number with only one bound or none is only clipped."""
     action = action.reshape(box.shape)
     bounded = np.isfinite(box.low) & np.isfinite(box.high)
     low, high = np.where(bounded, box.low, 0.0), np.where(bounded, box.high, 0.0)
@@ -209,5 +216,5 @@ def _scale(box: Any, action: np.ndarray) -> np.ndarray:
 
 
 def _is_function(source: str) -> bool:
-    """Whether a text is package.module:function; ids of environments are no Python names."""
+    """Returns whether a string is package.module:function; environment ids are not Python names."""
     return source.partition(":")[2].replace(".", "").isidentifier()

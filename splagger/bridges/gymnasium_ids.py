@@ -1,7 +1,4 @@
-"""Our environments as Gymnasium environments: `gymnasium.make("splagger/T-LS-v0")`.
-
-Importing this module registers them; so does `import splagger` after `import gymnasium`.
-"""
+"""Our environments as Gymnasium environments; `splagger.gymnasium_ids` registers their ids."""
 
 import functools as ft
 
@@ -16,28 +13,16 @@ from splagger.registry import ENVS
 from splagger.spaces import Discrete
 from splagger.tables import lookup
 
-# Gymnasium's names; one episode may last at most as long as ours, so no TimeLimit is added.
-IDS = {
-    "splagger/T-LS-v0": "t-ls",
-    "splagger/T-Agreement-v0": "t-agreement",
-    "splagger/T-Latent-v0": "t-latent",
-    "splagger/Planning-v0": "planning",
-    "splagger/Planning-NoObs-v0": "planning-noobs",
-    "splagger/MC-LS-v0": "mc-ls",
-    "splagger/Cheetah-Dir-v0": "cheetah-dir",
-    "splagger/Walker-v0": "walker",
-}
-
 
 class MetaEpisode(gymnasium.Env):
-    """One of our environments, one meta-episode at a time.
+    """One of our environments as a Gymnasium environment.
 
-    `meta=True`: a Gymnasium episode is a whole meta-episode, K episodes of one task in a row, with the
-    done flag in the observation; `info["episode_done"]` tells where an episode of it ended.
-    `meta=False`: a Gymnasium episode is one episode; the task is drawn at every reset, unless
-    `reset(options={"same_task": True})` asks for another episode of the last one.
+    - `meta=True`: a Gymnasium episode is a meta-episode, K episodes of one task in a row, with the done flag
+      in the observation. `info["episode_done"]` is True where one of the K episodes ends.
+    - `meta=False`: a Gymnasium episode is one episode. Every reset samples a task, unless
+      `reset(options={"same_task": True})` asks for another episode of the last task.
 
-    `info["task"]` holds the task as numpy arrays: for analysis, hidden from the agent.
+    `info["task"]` holds the task as NumPy arrays, for analysis; the agent does not observe it.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
@@ -52,7 +37,7 @@ class MetaEpisode(gymnasium.Env):
         shape = (self._env.obs_size,)
         self.observation_space = gymnasium.spaces.Box(spec.obs_low, spec.obs_high, shape)
         self.action_space = _space(spec.space)
-        self._reset, self._step, self._again = _compiled(self._env)
+        self._reset, self._step, self._repeat = _compiled(self._env)
         self._key, self._state = None, None
 
     def reset(self, *, seed: int | None = None, options: dict | None = None):
@@ -62,20 +47,22 @@ class MetaEpisode(gymnasium.Env):
         options = options or {}
         unknown = set(options) - {"same_task"}
         if unknown:
-            raise SettingError(f"unknown reset option {sorted(unknown)}; there is 'same_task'")
+            raise SettingError(
+                f"unknown reset option {sorted(unknown)}; the only option is 'same_task'"
+            )
         if options.get("same_task") and self._state is not None:
-            self._state = self._again(self._draw(), self._state.task)
+            self._state = self._repeat(self._next_key(), self._state.task)
         else:
-            self._state = self._reset(self._draw())
+            self._state = self._reset(self._next_key())
         return np.array(self._state.obs), self._info(False)
 
     def step(self, action):
         if self._state is None:
             raise RuntimeError("call reset() before step()")
         action = self._checked(action)
-        state, out, last = self._step(self._draw(), self._state, action)
+        state, out, last = self._step(self._next_key(), self._state, action)
         done = bool(out.task_done)
-        # After the last step our state is already that of a new task: keep what was really reached.
+        # After the last step our state already belongs to a new task, so keep the state that was reached.
         self._state = self._state._replace(inner=last, obs=out.next_obs) if done else state
         terminated = done and bool(out.terminated)
         info = self._info(bool(out.episode_done))
@@ -93,7 +80,7 @@ class MetaEpisode(gymnasium.Env):
         return self._env.render(self._state)
 
     def _checked(self, action) -> np.ndarray:
-        """Discrete ones must be there; numbers may be beyond the bounds, where motors cut them off."""
+        """Returns a valid action as an array. Continuous actions may exceed the bounds: MuJoCo clips them."""
         space = self.action_space
         if isinstance(space, gymnasium.spaces.Discrete):
             legal = space.contains(action)
@@ -104,12 +91,12 @@ class MetaEpisode(gymnasium.Env):
             raise SettingError(f"action {action!r} is not in {space}")
         return np.asarray(action)
 
-    def _draw(self):
+    def _next_key(self):
         self._key, key = jr.split(self._key)
         return key
 
     def _info(self, episode_done):
-        assert self._state is not None, "there is a state after reset()"
+        assert self._state is not None, "call reset() first"
         task = jax.tree.map(np.array, self._state.task)
         return {"episode_done": episode_done, "task": task}
 
@@ -122,15 +109,15 @@ def _space(space):
 
 @ft.cache
 def _compiled(env):
-    """The environment's functions, compiled once a process and run on the CPU."""
+    """Returns the environment's functions, compiled once per process and run on the CPU."""
 
-    def again(key, task):
+    def repeat(key, task):
         inner, obs = env.env.reset(key, task)
         fresh = env.reset(key)
         return fresh._replace(task=task, inner=inner, obs=fresh.obs.at[: obs.shape[0]].set(obs))
 
     def step(key, state, action):
-        """The meta-environment's step, and the inner state it led to before any reset."""
+        """Returns the meta-environment's step, and the inner state before any reset."""
         inner_key, _, _ = jr.split(key, 3)
         last, _ = env.env.step(inner_key, state.task, state.inner, action)
         return *env.step(key, state, action), last
@@ -146,18 +133,4 @@ def _compiled(env):
 
         return call
 
-    return on_cpu(env.reset), on_cpu(step), on_cpu(again)
-
-
-def register() -> None:
-    """Makes every row of `IDS` known to `gymnasium.make` and `gymnasium.make_vec`."""
-    for identifier, name in IDS.items():
-        if identifier not in gymnasium.registry:
-            gymnasium.register(
-                identifier,
-                entry_point="splagger.bridges.gymnasium_ids:MetaEpisode",
-                kwargs={"name": name},
-            )
-
-
-register()
+    return on_cpu(env.reset), on_cpu(step), on_cpu(repeat)

@@ -1,5 +1,7 @@
-"""Environments of gymnax's kind, `reset_env(key, params)` and `step_env(key, state, action, params)`, in our
-protocol: the parameters are the task."""
+"""gymnax environments in our protocol: the parameters are the task.
+
+A gymnax environment has `reset_env(key, params)` and `step_env(key, state, action, params)`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +17,9 @@ from splagger.spaces import ActionSpace, Continuous, Discrete
 
 
 class GymnaxEnv(eqx.Module):
-    """A gymnax environment whose parameters are drawn for each task.
+    """A gymnax environment whose parameters are sampled for each task.
 
-    `step_env` is called, not `step`: gymnax's `step` resets by itself, and the last observation of an
-    episode would be lost.
+    It calls `step_env` and not `step`, which resets automatically and would lose an episode's last observation.
     """
 
     inner: Any = eqx.field(static=True)
@@ -27,11 +28,11 @@ class GymnaxEnv(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        seen = jax.eval_shape(lambda: self.reset(jax.random.key(0), self.params)[1])
-        return EnvSpec(f"gymnax:{self.inner.name}", seen.size, self._space(), self._limit())
+        obs = jax.eval_shape(lambda: self.reset(jax.random.key(0), self.params)[1])
+        return EnvSpec(f"gymnax:{self.inner.name}", obs.size, self._space(), self._limit())
 
     def sample_task(self, key: Key[Array, ""]) -> Any:
-        """The parameters of one task; always the same unless `task` draws them."""
+        """Returns the parameters of one task; they are constant unless `task` samples them."""
         params = self.task(key, self.params) if self.task else self.params
         return jax.tree.map(_strong, params)
 
@@ -43,13 +44,13 @@ class GymnaxEnv(eqx.Module):
         obs, state, reward, done, _ = self.inner.step_env(key, state, self._scale(action), task)
         limit, done = self._cut(state, task), jnp.asarray(done, bool)
         reward = jnp.asarray(reward, jnp.float32).reshape(())
-        # Older releases count the time limit as an end, newer ones leave it to the caller.
+        # Older gymnax releases include the time limit in `done`; newer ones report it in `is_truncated`.
         ended = done if hasattr(self.inner, "is_truncated") else done & ~limit
         step = Step(self._flat(obs), reward, ended, limit & ~ended)
         return jax.tree.map(_strong, state), step
 
     def describe(self) -> dict[str, Any]:
-        """All that determines what happens in it, as plain data."""
+        """Returns everything that determines the environment's behavior, as plain data."""
         task = f"{self.task.__module__}:{self.task.__qualname__}" if self.task else None
         params = repr(self.params)
         return {"kind": "GymnaxEnv", "name": self.inner.name, "params": params, "task": task}
@@ -81,7 +82,7 @@ class GymnaxEnv(eqx.Module):
         return Continuous(max(1, jnp.zeros(space.shape).size))
 
     def _scale(self, action: Array):
-        """-1 … 1 → low … high, where the actions are numbers and have bounds."""
+        """Maps [-1, 1] to [low, high] for continuous actions with finite bounds."""
         space = self.inner.action_space(self.params)
         if hasattr(space, "n"):
             return action
@@ -92,14 +93,14 @@ class GymnaxEnv(eqx.Module):
 
 
 def from_gymnax(env: Any, params: Any = None, task: Callable[..., Any] | None = None) -> GymnaxEnv:
-    """A gymnax environment in our protocol; `task(key, params)` draws the parameters of a task.
+    """Returns a gymnax environment in our protocol; `task(key, params)` samples a task's parameters.
 
-    Put it into `MetaEnv(…, episodes=K)` to train on it.
+    To train with K episodes per task, wrap it in `MetaEnv(…, episodes=K)`.
     """
     return GymnaxEnv(env, env.default_params if params is None else params, task)
 
 
 def _strong(leaf: Any) -> Array:
-    """An array whose type is its own: Python numbers take on that of their neighbors."""
+    """Returns a strongly typed array; Python numbers are weakly typed in JAX."""
     leaf = jnp.asarray(leaf)
     return jax.lax.convert_element_type(leaf, leaf.dtype)

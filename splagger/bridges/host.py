@@ -1,7 +1,7 @@
-"""Meta-episodes of environments that are not JAX: every step of the whole batch is one call of the host.
+"""Meta-episodes of Gymnasium environments: one host callback steps the whole batch.
 
-The state holds the history of a task, so that `reset` and `step` are pure functions like those of
-`MetaEnv`, and a checkpoint of the state is a checkpoint of the environment.
+The state holds the task's history. Thus `reset` and `step` are pure functions like those of `MetaEnv`, and a
+checkpoint of the state is a checkpoint of the environment.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from jaxtyping import Array, Float, Int, Key, Num, UInt32
 
 from splagger.bridges.gym_env import GymEnv, as_json, layout
 from splagger.bridges.importing import import_path_of, label_of
-from splagger.bridges.pool import Begun, History, Pool, Stepped
+from splagger.bridges.pool import BatchReset, BatchStep, History, Pool
 from splagger.bridges.workers import WorkerPool
 from splagger.envs.meta import AbstractMetaEnv, MetaStep
 
 
 class HostState(NamedTuple):
-    """A task under way: its seed, the actions since it began, and a fingerprint of what they led to."""
+    """The state of a task: its seed, the actions so far, and a fingerprint of the resulting history."""
 
     seed: UInt32[Array, ""]
     actions: Num[Array, "horizon *action"]
@@ -37,29 +37,30 @@ class HostState(NamedTuple):
 
 
 class HostMetaEnv(AbstractMetaEnv):
-    """K episodes of one task of a Gymnasium environment, then a new task, without end.
+    """An endless sequence of tasks in a Gymnasium environment, with K episodes each.
 
-    The done flag, the ends of episodes and of tasks are those of `MetaEnv`.
+    The done flag and the ends of episodes and tasks follow `MetaEnv`.
     """
 
-    max_parallel: ClassVar[int] = 32  # each of them is a program of its own
+    max_parallel: ClassVar[int] = 32  # each one is a separate Python object on the host
     env: GymEnv = eqx.field(static=True)
     episodes: int = eqx.field(static=True)
 
     def reset(self, key: Key[Array, ""]) -> HostState:
         seed, action = _seed(key), self.space.zero()
-        begun = Begun(*self._on_host(_reset, self._shapes(Begun), seed))
+        out = BatchReset(*self._on_host(_reset, self._shapes(BatchReset), seed))
         actions = jnp.zeros((self.horizon, *action.shape), action.dtype)
-        return HostState(seed, actions, jnp.int32(0), begun.fingerprint, begun.obs, jnp.int32(0))
+        return HostState(seed, actions, jnp.int32(0), out.fingerprint, out.obs, jnp.int32(0))
 
     def sample_noise(self, key: Key[Array, ""]) -> UInt32[Array, ""]:
-        """The seed of the next task, should this one end."""
+        """Draws the seed of the next task, which is used if this step ends the current one."""
         return _seed(key)
 
     def advance(self, next_seed: UInt32[Array, ""], state: HostState, action: Array):
         action = jnp.asarray(action, state.actions.dtype)
         history = History(state.seed, state.actions, state.count, state.fingerprint, state.obs)
-        out = Stepped(*self._on_host(_step, self._shapes(Stepped), *history, action, next_seed))
+        shapes = self._shapes(BatchStep)
+        out = BatchStep(*self._on_host(_step, shapes, *history, action, next_seed))
         new = HostState(
             jnp.where(out.task_done, next_seed, state.seed),
             state.actions.at[state.count].set(action),
@@ -72,25 +73,25 @@ class HostMetaEnv(AbstractMetaEnv):
         return new, MetaStep(out.next_obs, out.reward, *ends)
 
     def flatten(self, obs: Any, done: bool = False) -> np.ndarray:
-        """An observation of Gymnasium's as the agent sees it; `done`: an episode of the task just ended."""
+        """Returns a Gymnasium observation in the agent's form; `done`: an episode of the task has just ended."""
         flat = np.asarray(layout(self.env).flatten(obs), np.float32)
         return flat if self.episodes == 1 else np.append(flat, np.float32(done))
 
     def action(self, action: Any) -> Any:
-        """An action of the agent's as Gymnasium takes it: scaled to the bounds of its space."""
+        """Returns an agent's action in Gymnasium's form, scaled to the bounds of the action space."""
         return layout(self.env).action(np.asarray(action))
 
     def to_render(self) -> "HostMetaEnv":
-        """Its environments are made with render_mode="rgb_array"."""
-        drawn = dataclasses.replace(self.env, render=True, workers=0)
-        return HostMetaEnv(env=drawn, episodes=self.episodes)
+        """Returns the same environment, created with render_mode="rgb_array"."""
+        rendered = dataclasses.replace(self.env, render=True, workers=0)
+        return HostMetaEnv(env=rendered, episodes=self.episodes)
 
     def render(self, state: HostState):
         history = (state.seed, state.actions, state.count, state.fingerprint, state.obs)
         return pool_of(self).render(History(*map(np.asarray, history)))
 
     def _shapes(self, kind: Any):
-        """What one environment answers."""
+        """Returns the shapes and types of `BatchReset` or `BatchStep` for one environment."""
         flag, obs = (
             jax.ShapeDtypeStruct((), bool),
             jax.ShapeDtypeStruct((self.obs_size,), jnp.float32),
@@ -105,13 +106,13 @@ class HostMetaEnv(AbstractMetaEnv):
         return tuple(known.get(field, flag) for field in kind._fields)
 
     def _on_host(self, function: Callable[..., Any], shapes, *args: Array):
-        call = ft.partial(_remembering_failures, function, self)
+        call = ft.partial(_recording_errors, function, self)
         return jax.pure_callback(call, shapes, *args, vmap_method="broadcast_all")
 
 
 @ft.cache
 def pool_of(env: HostMetaEnv) -> Pool | WorkerPool:
-    """The live environments of this process; made at the first call from it."""
+    """Returns the pool of this process; it is created by the first call."""
     kind = WorkerPool if env.env.workers else Pool
     return kind(env.env, env.episodes, jax.local_device_count())
 
@@ -121,7 +122,7 @@ def _reset(env: HostMetaEnv, seed: np.ndarray):
 
 
 def _step(env: HostMetaEnv, *columns: np.ndarray):
-    """`columns` are a history's leaves, actions and seeds; seeds have the axes of the batch alone."""
+    """`columns` are the history's leaves, the actions and the seeds; the seeds have only batch axes."""
     batch = columns[-1].shape
     flat = [column.reshape(-1, *column.shape[len(batch) :]) for column in columns]
     return _unflatten(pool_of(env).step(History(*flat[:-2]), flat[-2], flat[-1]), batch)
@@ -132,43 +133,43 @@ def _unflatten(columns: Any, batch: tuple[int, ...]) -> tuple[np.ndarray, ...]:
 
 
 def _seed(key: Key[Array, ""]) -> UInt32[Array, ""]:
-    """31 bits: more than some simulators take."""
+    """Draws a seed of 31 bits, because some simulators accept only signed integers."""
     return jr.bits(key, (), jnp.uint32) >> 1
 
 
-_failures: list[Exception] = []
+_errors: list[Exception] = []
 
 
-def _remembering_failures(function: Callable[..., Any], env: HostMetaEnv, *args: Any):
+def _recording_errors(function: Callable[..., Any], env: HostMetaEnv, *args: Any):
     try:
         return function(env, *map(np.asarray, args))
     except Exception as error:
-        _failures.append(error)
+        _errors.append(error)
         raise
 
 
 @contextlib.contextmanager
 def unwrapped_errors():
-    """Raises what an environment raised, instead of the error in which the compiled program wraps it.
+    """Raises the error of an environment itself, instead of the JAX error that wraps it.
 
-    JAX also logs every failure of a callback with its traceback. Inside this context it does not log those of our
-    environments, since they are raised here.
+    JAX also logs the traceback of every callback error. Inside this context, errors of our environments are not
+    logged, because they are raised.
     """
-    _failures.clear()
+    _errors.clear()
     logger = logging.getLogger("jax._src.callback")
     logger.addFilter(_is_not_ours)
     try:
         yield
     except Exception as error:
-        if _failures and error is not _failures[0]:
-            raise _failures[0] from None
+        if _errors and error is not _errors[0]:
+            raise _errors[0] from None
         raise
     finally:
         logger.removeFilter(_is_not_ours)
 
 
 def _is_not_ours(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and record.exc_info[1] in _failures)
+    return not (record.exc_info and record.exc_info[1] in _errors)
 
 
 def from_gymnasium(
@@ -180,11 +181,14 @@ def from_gymnasium(
     name: str = "",
     kwargs: str | Mapping[str, Any] | None = None,
 ) -> HostMetaEnv:
-    """A Gymnasium environment for `splagger.train`: an id, or a function that makes one.
+    """Returns a Gymnasium environment for `splagger.train`.
 
-    `task` says how tasks are drawn (docs/bring-your-own.md); a task has `episodes` episodes of at most
-    `max_steps` steps. `name` is for functions that have none of their own, `kwargs` are what the environment is
-    made with.
+    - `make_env`: an id, a function that creates the environment, or the function's import path.
+    - `task`: how tasks are sampled (docs/bring-your-own.md).
+    - `episodes`, `max_steps`: episodes per task, and the largest number of steps per episode.
+    - `workers`: the number of processes that step the environments; 0 steps them in this process.
+    - `name`: a name for a function that cannot be imported.
+    - `kwargs`: keyword arguments for `make_env`.
 
     >>> env = from_gymnasium("CartPole-v1")
     >>> env.obs_size, env.space.size, env.horizon

@@ -27,7 +27,7 @@ def _imported(path: str) -> Any:
 
 
 def add_working_directory() -> None:
-    """Makes modules of the working directory importable, as `python -m` does but an installed command does not."""
+    """Makes modules in the working directory importable. `python -m` does so; an installed command does not."""
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
 
@@ -43,11 +43,11 @@ def import_path_of(function: Callable[..., Any]) -> str | Callable[..., Any]:
 
 
 def label_of(what: str, function: Callable[..., Any]) -> str:
-    """Returns "script:name" for a function of the running script; other local functions have no stable name."""
+    """Returns "script:name" for a function in the running script; raises an error for other local functions."""
     name, main = getattr(function, "__qualname__", "<"), sys.modules["__main__"]
     if "<" in name or getattr(function, "__module__", "") != "__main__":
         raise SettingError(
-            f"{what}: {function!r} has no name that distinguishes its runs from others; use a function of a "
-            "module, or of your script"
+            f"{what}: {function!r} has no name that distinguishes its runs from others; define the function in a "
+            "module or at the top level of your script"
         )
     return f"{Path(getattr(main, '__file__', 'main')).stem}:{name}"

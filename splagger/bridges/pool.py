@@ -1,8 +1,8 @@
-"""Many live environments behind pure functions of history: reset(seeds), step(histories, actions, seeds).
+"""A pool of environments behind pure functions of their histories.
 
-The state of an environment is its history: the seed of its task and the actions since. CheckedEnv environments
-are a cache of it, found by the fingerprint of what they have seen; where one is missing (a run goes on in a new
-process), the history is played again.
+An environment's state is its history: the seed of its task and the actions so far. The pool is a cache of
+environments, indexed by the fingerprints of their histories. If an environment is missing, for example because
+a run was resumed in a new process, the pool replays its history.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from splagger.errors import EnvError, SettingError
 
 
 class History(NamedTuple):
-    """All that happened since tasks began; leaves [B, …], the first `count` of `actions` were taken."""
+    """The histories of a batch of tasks, leaves [B, …]; only the first `count` actions have been taken."""
 
     seed: np.ndarray
     actions: np.ndarray
@@ -28,16 +28,18 @@ class History(NamedTuple):
     obs: np.ndarray
 
 
-class Begun(NamedTuple):
-    """The first of tasks, leaves [B, …]."""
+class BatchReset(NamedTuple):
+    """The first observations of a batch of tasks, leaves [B, …]."""
 
     obs: np.ndarray
     fingerprint: np.ndarray
 
 
-class Stepped(NamedTuple):
-    """One step of each environment, leaves [B, …]; where a task ended, `obs`, `fingerprint` and `episode` are those
-    of a new one."""
+class BatchStep(NamedTuple):
+    """One step of each environment, leaves [B, …].
+
+    Where a task ended, `obs`, `fingerprint` and `episode` belong to the next task.
+    """
 
     obs: np.ndarray
     fingerprint: np.ndarray
@@ -51,23 +53,23 @@ class Stepped(NamedTuple):
 
 
 class Pool:
-    """CheckedEnv environments of one kind, as many as are needed at once, and as many again for evaluation."""
+    """The environments of one process: twice the largest batch, for training and for evaluation."""
 
     def __init__(self, source: GymEnv, episodes: int, callers: int = 1):
         self.source, self.episodes, self.callers = source, episodes, callers
         self.envs: list[CheckedEnv] = []
-        self.at: dict[bytes, list[CheckedEnv]] = defaultdict(list)
-        self.room, self.clock, self.warned = 0, 0, False
-        self.lock = threading.Lock()  # several devices call at once
+        self.by_fingerprint: dict[bytes, list[CheckedEnv]] = defaultdict(list)
+        self.capacity, self.clock, self.warned = 0, 0, False
+        self.lock = threading.Lock()  # several devices may call at once
 
-    def reset(self, seeds: np.ndarray) -> Begun:
-        """New tasks, one for each seed."""
+    def reset(self, seeds: np.ndarray) -> BatchReset:
+        """Starts one task per seed."""
         with self._call(len(seeds)):
-            begun = [self._begin(self._idle(), int(seed)) for seed in seeds]
-        return Begun(*_columns(begun, (np.float32, np.uint32)))
+            rows = [self._reset(self._idle(), int(seed)) for seed in seeds]
+        return BatchReset(*_columns(rows, (np.float32, np.uint32)))
 
-    def step(self, histories: History, actions: np.ndarray, seeds: np.ndarray) -> Stepped:
-        """One step of each; `seeds` are for the tasks that follow those that end."""
+    def step(self, histories: History, actions: np.ndarray, seeds: np.ndarray) -> BatchStep:
+        """Takes one step in each environment; where a task ends, starts the task of the given seed."""
         with self._call(len(seeds)):
             rows = [
                 self._advance(History(*row), np.asarray(action), int(seed))
@@ -75,84 +77,88 @@ class Pool:
                     zip(*histories, strict=True), actions, seeds, strict=True
                 )
             ]
-        return Stepped(*_columns(rows, _STEPPED_TYPES))
+        return BatchStep(*_columns(rows, _STEP_TYPES))
 
     def render(self, history: History) -> np.ndarray:
-        """A picture of one environment; its leaves have no batch axis."""
+        """Returns an image of one environment; the leaves of `history` have no batch axis."""
         with self._call(1):
-            live = self._find(history) or self._replay(history)
-            if live is None:
+            env = self._find(history) or self._replay(history)
+            if env is None:
                 raise SettingError(
-                    f"{self.source.name} has gone on since, and cannot be drawn there"
+                    f"{self.source.name} cannot be drawn: it cannot return to an earlier state"
                 )
-            self._keep(live)
-            return live.render()
+            self._keep(env)
+            return env.render()
 
     def _advance(self, history: History, action: np.ndarray, seed: int) -> tuple:
-        live = self._find(history) or self._replay(history)
-        if live is None:  # the task is lost: it ends here, and a new one begins
+        env = self._find(history) or self._replay(history)
+        if env is None:  # the task is lost: truncate it and start a new one
             out = Outcome(history.obs, 0.0, False, True, True, history.obs)
-            live = self._idle()
+            env = self._idle()
         else:
-            out = live.step(action)
-        obs, fingerprint = self._begin(live, seed) if out.task_done else self._keep(live, out.obs)
+            out = env.step(action)
+        obs, fingerprint = self._reset(env, seed) if out.task_done else self._keep(env, out.obs)
         ends = out.terminated, out.truncated, out.episode_done, out.task_done
-        return obs, fingerprint, live.episode, out.next_obs, out.reward, *ends
+        return obs, fingerprint, env.episode, out.next_obs, out.reward, *ends
 
     def _find(self, history: History) -> CheckedEnv | None:
-        """A live environment that has seen just this."""
-        here = self.at.get(history.fingerprint.tobytes())
-        return self._forget(here[-1]) if here else None
+        """Takes an environment with this history from the cache; returns None if there is none."""
+        found = self.by_fingerprint.get(history.fingerprint.tobytes())
+        return self._forget(found[-1]) if found else None
 
     def _replay(self, history: History) -> CheckedEnv | None:
-        """An environment that lives through the history again; None if it does not repeat itself."""
-        live = self._idle()
-        live.begin(int(history.seed))
+        """Replays the history in an idle environment; returns None if that leads to another history."""
+        env = self._idle()
+        env.reset(int(history.seed))
         taken = history.actions[: int(history.count)]
-        ended = [live.step(np.asarray(action)).task_done for action in taken]
-        if live.fingerprint == history.fingerprint.tobytes() and not any(ended):
-            return live
-        self._keep(live)
+        ended = [env.step(np.asarray(action)).task_done for action in taken]
+        if env.fingerprint == history.fingerprint.tobytes() and not any(ended):
+            return env
+        self._keep(env)
         if not self.warned:
             self.warned = True
             warnings.warn(
-                f"{self.source.name} does not repeat itself when its seed and actions are repeated: tasks "
-                "that were under way cannot go on, new ones begin in their place",
+                f"{self.source.name} is not deterministic given its seed and actions: unfinished tasks cannot "
+                "continue, and new tasks replace them",
                 stacklevel=1,
             )
         return None
 
-    def _begin(self, live: CheckedEnv, seed: int):
-        return self._keep(live, live.begin(seed))
+    def _reset(self, env: CheckedEnv, seed: int):
+        return self._keep(env, env.reset(seed))
 
     def _idle(self) -> CheckedEnv:
-        """An environment that nobody waits for: a new one while there is room, else the one unused longest."""
-        if len(self.envs) < self.room:
+        """Returns a new environment while there is capacity, else the least recently used one."""
+        if len(self.envs) < self.capacity:
             self.envs.append(CheckedEnv(self.source, self.episodes))
             return self.envs[-1]
-        return self._forget(min(self.envs, key=lambda live: live.used))
+        return self._forget(min(self.envs, key=lambda env: env.used))
 
-    def _keep(self, live: CheckedEnv, obs: np.ndarray | None = None):
-        """(obs, fingerprint); the environment can be found again."""
+    def _keep(self, env: CheckedEnv, obs: np.ndarray | None = None):
+        """Puts the environment into the cache and returns (obs, fingerprint)."""
         self.clock += 1
-        live.used = self.clock
-        self.at[live.fingerprint].append(live)
-        return obs, np.frombuffer(live.fingerprint, np.uint32)
+        env.used = self.clock
+        self.by_fingerprint[env.fingerprint].append(env)
+        return obs, np.frombuffer(env.fingerprint, np.uint32)
 
-    def _forget(self, live: CheckedEnv) -> CheckedEnv:
-        here = self.at.get(live.fingerprint, [])
-        if live in here:
-            here.remove(live)
-        if not here:
-            self.at.pop(live.fingerprint, None)
-        return live
+    def _forget(self, env: CheckedEnv) -> CheckedEnv:
+        """Removes the environment from the cache and returns it."""
+        same = self.by_fingerprint.get(env.fingerprint, [])
+        if env in same:
+            same.remove(env)
+        if not same:
+            self.by_fingerprint.pop(env.fingerprint, None)
+        return env
 
     @contextlib.contextmanager
     def _call(self, batch: int):
-        """One caller at a time. There is room for twice the largest batch: training and evaluation take
-        turns, and neither may push the other out. After an error nothing is trusted any more."""
+        """Lets one caller in at a time and closes all environments after an error.
+
+        The capacity is twice the largest batch, because training and evaluation alternate and neither may
+        evict the other's environments.
+        """
         with self.lock:
-            self.room = max(self.room, 2 * batch * self.callers)
+            self.capacity = max(self.capacity, 2 * batch * self.callers)
             try:
                 yield
             except Exception:
@@ -160,14 +166,14 @@ class Pool:
                 raise
 
     def close(self) -> None:
-        """Ends all live environments; histories can still be played again."""
-        for live in self.envs:
+        """Closes all environments; histories can still be replayed."""
+        for env in self.envs:
             with contextlib.suppress(EnvError):
-                live.close()
-        self.envs, self.at = [], defaultdict(list)
+                env.close()
+        self.envs, self.by_fingerprint = [], defaultdict(list)
 
 
-_STEPPED_TYPES = (np.float32, np.uint32, np.int32, np.float32, np.float32, *[np.bool_] * 4)
+_STEP_TYPES = (np.float32, np.uint32, np.int32, np.float32, np.float32, *[np.bool_] * 4)
 
 
 def _columns(rows: list[tuple], types) -> list[np.ndarray]:

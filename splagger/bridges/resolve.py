@@ -1,4 +1,4 @@
-"""From a name or an object to an environment row: our own names, other people's names, and environments."""
+"""Turns a name or an environment into a row like those of the registry."""
 
 import functools as ft
 from collections.abc import Callable
@@ -27,7 +27,7 @@ DEFAULT_FRAMES = 1_000_000
 
 
 def resolve(env: Any) -> EnvRow:
-    """Returns the row of a name ("t-ls", "gym:CartPole-v1", …) or of an environment; a row is returned as it is."""
+    """Returns the row of a name ("t-ls", "gym:CartPole-v1", …) or an environment; a row is returned unchanged."""
     if isinstance(env, EnvRow):
         return env
     if isinstance(env, str):
@@ -64,25 +64,25 @@ def _of_gymnasium(name: str) -> EnvRow:
 
 @ft.cache
 def _of_gymnax(name: str) -> EnvRow:
-    """By gymnax's own name; gymnax must be installed."""
+    """Returns the row of a gymnax environment by its gymnax name; gymnax must be installed."""
     try:
         import gymnax  # pyright: ignore[reportMissingImports]
 
         env, params = gymnax.make(name)
     except (ImportError, ValueError) as error:
-        raise SettingError(f"gymnax:{name} cannot be made ({error})") from None
+        raise SettingError(f"gymnax:{name} cannot be created ({error})") from None
     return row_of(from_gymnax(env, params), f"gymnax:{name}")
 
 
 @ft.cache
 def _of_module(path: str) -> EnvRow:
-    """An environment, or a function or class that makes one, by its import path "package.module:name"."""
+    """Returns the row of an environment, or of a function or class that creates one, by its import path."""
     found = import_object(path, f"jax:{path}")
     env = found
     if isinstance(found, type) or not isinstance(found, _ENVIRONMENTS):
         if not callable(found):
             raise SettingError(
-                f"jax:{path} is neither an environment nor a function that makes one: {found!r}"
+                f"jax:{path} is neither an environment nor a function that creates one: {found!r}"
             )
         env = found()
     return env if isinstance(env, EnvRow) else row_of(env, f"jax:{path}")
@@ -90,7 +90,7 @@ def _of_module(path: str) -> EnvRow:
 
 _ENVIRONMENTS = (EnvRow, AbstractMetaEnv, Env)
 
-# prefix of a name → function that makes its row
+# prefix of a name → function that returns its row
 SOURCES: dict[str, Callable[[str], EnvRow]] = {
     "gym": _of_gymnasium,
     "gymnax": _of_gymnax,

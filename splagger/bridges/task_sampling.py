@@ -1,6 +1,6 @@
-"""The three ways to give a Gymnasium environment a task, each a function (env, seed, episode) → result of `reset`.
+"""Three ways to give a Gymnasium environment a task, each a function (env, seed, episode) → result of `reset`.
 
-The seed determines the whole task. The episodes of a task count from 0.
+The seed determines the whole task. The episodes of a task are numbered from 0.
 """
 
 import functools as ft
@@ -14,25 +14,25 @@ from splagger.errors import SettingError
 
 
 def by_seed(env: Any, seed: int, episode: int) -> Any:
-    """The seed is the task: every episode of it is `reset(seed=seed)`."""
+    """Uses the seed as the task: every episode starts with `reset(seed=seed)`."""
     return env.reset(seed=seed)
 
 
 def by_method(env: Any, seed: int, episode: int) -> Any:
-    """`sample_task()` draws a task, which the environment keeps until it is called again."""
+    """Calls the environment's `sample_task()` before the first episode; the environment keeps that task."""
     if episode == 0:
         env.reset(seed=seed)
         env.get_wrapper_attr("sample_task")()
     return env.reset(seed=_episode_seed(seed, episode))
 
 
-def by_options(draw: Callable[..., Any], env: Any, seed: int, episode: int) -> Any:
-    """`draw(rng)` is the task, and every episode of it begins with `reset(options={"task": task})`."""
-    task = draw(np.random.default_rng(seed))
+def by_options(sample: Callable[..., Any], env: Any, seed: int, episode: int) -> Any:
+    """Samples the task with `sample(rng)`; every episode starts with `reset(options={"task": task})`."""
+    task = sample(np.random.default_rng(seed))
     return env.reset(seed=_episode_seed(seed, episode), options={"task": task})
 
 
-# how tasks are drawn, by name; anything else is a function rng → task
+# name → task sampler; any other task is a function rng → task
 TASK_SAMPLERS: dict[str, Callable[..., Any]] = {"seed": by_seed, "sample_task": by_method}
 
 

@@ -1,5 +1,8 @@
-"""A pool whose environments live in other processes. Histories are all that is sent, so it does not matter
-to the result which process has which environment, nor how many there are."""
+"""A pool whose environments run in worker processes.
+
+The processes receive complete histories, so the results do not depend on the number of workers or on which
+worker steps which environment.
+"""
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
@@ -9,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from splagger.bridges.gym_env import GymEnv
-from splagger.bridges.pool import Begun, History, Pool, Stepped
+from splagger.bridges.pool import BatchReset, BatchStep, History, Pool
 from splagger.errors import SettingError
 
 
 class WorkerPool:
-    """Worker processes with a pool each; each takes its share of every batch, and always the same share."""
+    """Worker processes, each with its own `Pool`; each steps a fixed share of every batch."""
 
     def __init__(self, source: GymEnv, episodes: int, callers: int = 1):
         try:
@@ -24,17 +27,17 @@ class WorkerPool:
                 f"{source.name}: workers need an environment that other processes can import; put "
                 f"make_env and task into a module, or use workers=0 ({error})"
             ) from None
-        # A process forked from one that runs JAX can hang; a spawned one starts from nothing.
+        # A process forked from one that runs JAX can hang, so spawn.
         self.processes = [
             ProcessPoolExecutor(1, get_context("spawn"), _start, (source, episodes, callers))
             for _ in range(source.workers)
         ]
 
-    def reset(self, seeds: np.ndarray) -> Begun:
-        return Begun(*self._all("reset", (seeds,)))
+    def reset(self, seeds: np.ndarray) -> BatchReset:
+        return BatchReset(*self._all("reset", (seeds,)))
 
-    def step(self, histories: History, actions: np.ndarray, seeds: np.ndarray) -> Stepped:
-        return Stepped(*self._all("step", (*histories, actions, seeds)))
+    def step(self, histories: History, actions: np.ndarray, seeds: np.ndarray) -> BatchStep:
+        return BatchStep(*self._all("step", (*histories, actions, seeds)))
 
     def render(self, history: History) -> np.ndarray:
         return self.processes[0].submit(_render, history).result()
@@ -47,16 +50,16 @@ class WorkerPool:
         shares = zip(
             *(np.array_split(column, len(self.processes)) for column in columns), strict=True
         )
-        waiting = [
+        futures = [
             process.submit(_serve, what, share)
             for process, share in zip(self.processes, shares, strict=True)
             if len(share[0])
         ]
-        answers = [future.result() for future in waiting]
+        answers = [future.result() for future in futures]
         return [np.concatenate(parts) for parts in zip(*answers, strict=True)]
 
 
-_pool: Any = None  # of this worker process
+_pool: Any = None  # the pool of this worker process
 
 
 def _start(source: GymEnv, episodes: int, callers: int) -> None:

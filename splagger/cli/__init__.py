@@ -1,4 +1,4 @@
-"""The command line. It has no numerics: every command calls the library, and imports it only when it runs."""
+"""The command line. Every command calls the library, and imports it only when it runs."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ Command = (
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line. What a user can fix ends with one line and exit code 2."""
+    """Runs the command line. Errors that a user can fix print one line and exit with code 2."""
     command: Any = tyro.cli(
         Command,
         prog="splagger",
@@ -46,10 +46,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextlib.contextmanager
 def _exit_codes():
-    """Prints a `UserError` as one line. Every other exception is a bug and shows its traceback."""
+    """Prints a `UserError` as one line. Any other exception is a bug and shows its traceback."""
     try:
         yield
-    except BrokenPipeError:  # the reader of the output has closed it
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except UserError as error:
         print(f"splagger: {error}", file=sys.stderr)
@@ -63,4 +63,4 @@ def _exit_codes():
         text = "stopped; the same command continues from the last checkpoint"
         print(f"\nsplagger: {text}", file=sys.stderr)
         sys.stderr.flush()
-        os._exit(130)  # without waiting for what still computes
+        os._exit(130)  # without waiting for running computations

@@ -1,11 +1,11 @@
-"""Printing tables, and command line strings as values."""
+"""Prints tables, and converts strings of the command line."""
 
 from splagger.errors import SettingError
 from splagger.tables import Table
 
 
 def number(option: str, text: str) -> float:
-    """Converts a number given on the command line."""
+    """Converts the text of a number."""
     try:
         return float(text)
     except ValueError:

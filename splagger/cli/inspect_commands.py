@@ -20,7 +20,7 @@ class Evaluate:
     """Evaluate a trained agent on new tasks: return per episode with its 95% interval."""
 
     run: RunPath
-    """A run folder, or a file of `splagger export`."""
+    """A run folder, or a file written by `splagger export`."""
     tasks: int = 1000
     """Number of tasks, one meta-episode each."""
     rate: float | None = None
@@ -68,7 +68,7 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Export:
-    """Write one trained agent to one file, which `evaluate`, `watch`, `analyse` and splagger.load read anywhere."""
+    """Write one trained agent to a file that `evaluate`, `watch`, `analyse` and splagger.load can read."""
 
     run: RunPath
     """A run folder."""
@@ -90,10 +90,10 @@ class Export:
 
 @dataclass(frozen=True)
 class Watch:
-    """Write a GIF of a trained agent in one meta-episode."""
+    """Write a GIF of a trained agent that plays one meta-episode."""
 
     run: RunPath
-    """A run folder, or a file of `splagger export`."""
+    """A run folder, or a file written by `splagger export`."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("watch.gif")
     """The file to write."""
     task_seed: int = 0
@@ -106,18 +106,18 @@ class Watch:
     def __call__(self) -> None:
         from splagger.agents import load, watch
 
-        earned = watch(load(self.run, self.rate, self.seed), self.output, self.task_seed)
-        print(f"{self.output}: a meta-episode with a return of {earned:.2f}")
+        total = watch(load(self.run, self.rate, self.seed), self.output, self.task_seed)
+        print(f"{self.output}: a meta-episode with a return of {total:.2f}")
 
 
 @dataclass(frozen=True)
 class Analyse:
-    """Analyze memories, untrained or trained: gradients, permutations, beliefs, contents, and adaptation within a task."""
+    """Analyze untrained or trained memories: gradients, permutations, beliefs, contents, adaptation within a task."""
 
     name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
     """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
     run: tuple[Path, ...] = ()
-    """Run folders or files of `splagger export` whose agents to analyze; untrained agents if not given."""
+    """Run folders or files written by `splagger export`; without any, untrained agents are analyzed."""
     out: Path = Path("results/analysis")
     """Folder for the numbers: NAME/initialization or NAME/ENV below it."""
     force: bool = False

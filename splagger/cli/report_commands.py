@@ -18,13 +18,13 @@ FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw the learning curves of one environment: a line per method and settings, at its best rate.
+    """Draw the learning curves of one environment: one line per method and settings, at its best rate.
 
-    Draws seeds that the rate was not chosen on where there are any, else those it was chosen on.
+    Uses seeds on which the rate was not chosen where there are any, otherwise the seeds of the sweep.
     """
 
     runs: Runs
-    """Run folders, or folders that contain some."""
+    """Run folders, or folders that contain run folders."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("curves.png")
     """The file to write: PNG, PDF or SVG."""
 
@@ -39,11 +39,11 @@ class Plot:
 class Compare:
     """Compare methods: interquartile means with 95% intervals, and the probability that one beats another.
 
-    Each method is reported at its best rate, on seeds that the rate was not chosen on where there are any.
+    Each method is reported at its best rate, on seeds on which the rate was not chosen where there are any.
     """
 
     runs: Runs
-    """Run folders, or folders that contain some."""
+    """Run folders, or folders that contain run folders."""
     reference: str | None = None
     """The method to compare with; splagger, or the best, if not given."""
     csv: Path | None = None
@@ -61,20 +61,20 @@ class Compare:
         for table in comparison_tables(found):
             show(table)
         print(
-            "\n  seeds: fresh or held out means that the rate was not chosen on them, same that it was"
+            "\n  seeds: the rate was not chosen on fresh or held out seeds; it was chosen on the same seeds"
         )
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Draw the paper's figures from run folders, and list the commands that make what is missing."""
+    """Draw the paper's figures from run folders, and list the commands that produce missing data."""
 
     name: FigureName
-    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    """A figure of the paper, one of its panels as FIGURE/PANEL, or "all"."""
     runs: Path = Path("results")
-    """Folder of the run folders."""
+    """Folder with run folders."""
     analyses: Path = Path("results/analysis")
-    """Folder of the analyses."""
+    """Folder with analyses."""
     out: Path = Path("figures")
     """Folder for NAME.png, NAME.pdf and NAME.csv."""
 
@@ -94,12 +94,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Report:
-    """Write one self-contained HTML page: figures, claims with verdicts, settings, and how each run was made."""
+    """Write one self-contained HTML page: figures, claims with verdicts, settings, and the provenance of each run."""
 
     runs: Path = Path("results")
-    """Folder of the run folders."""
+    """Folder with run folders."""
     analyses: Path = Path("results/analysis")
-    """Folder of the analyses."""
+    """Folder with analyses."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
     """The file to write."""
 
@@ -125,26 +125,26 @@ class Report:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Train and analyze everything that the paper's figures lack, the shortest first.
+    """Train and analyze everything that the paper's figures lack, the shortest experiments first.
 
-    First the paper's rates and seeds of each method, then fresh seeds at its best rate, then analyses. Finished
-    experiments are left alone, interrupted ones continue.
+    Trains the paper's rates and seeds of each method, then fresh seeds at its best rate, and then runs the
+    analyses. Finished experiments are left alone; interrupted ones continue.
     """
 
     name: FigureName
-    """A figure of the paper, a panel of it as FIGURE/PANEL, or "all"."""
+    """A figure of the paper, one of its panels as FIGURE/PANEL, or "all"."""
     out: Path = Path("results")
-    """Folder of the run folders."""
+    """Folder with run folders."""
     analyses: Path = Path("results/analysis")
-    """Folder of the analyses."""
+    """Folder with analyses."""
     fresh: int = 10
     """Number of fresh seeds; 0 for none."""
     jobs: int = 1
-    """Experiments at a time; on one GPU more than one can pay under NVIDIA's Multi-Process Service."""
+    """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
     save_every: float = 120.0
     """Seconds between checkpoints."""
     plan: bool = False
-    """Only print what would be trained."""
+    """Print what would be trained, and stop."""
 
     def __call__(self) -> None:
         from splagger.paper.figures import select
@@ -158,14 +158,14 @@ class Reproduce:
         figures, folders, planned = select(self.name), [], 0
         read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731
         for stage in (sweeps, ft.partial(fresh_seeds, seeds=self.fresh)):
-            plans = stage(figures, read())  # the second depends on what the first has trained
+            plans = stage(figures, read())  # the second stage depends on the runs of the first
             _print_plans(plans)
             planned += len(plans)
             if not self.plan:
                 runs = [plan.run for plan in plans]
                 folders += train_all(runs, self.out, self.jobs, self.save_every)
         if not planned:
-            print(f"{self.name} lacks no run")
+            print(f"{self.name}: no runs are missing")
         if self.plan:
             return
         self._analyze(figures, read())
@@ -188,7 +188,7 @@ class Reproduce:
             try:
                 for folder in analyze(key.name, folders[-1:], self.analyses, options):
                     print(folder / "values.csv")
-            except RunError as error:  # published runs have no agents, which is no reason to stop
+            except RunError as error:  # published runs have no agents; continue with the others
                 print(f"{key.name} of {key.when} is not analyzed: {error}")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Positional = tyro.conf.Positional
 
-# The axes that take their values as they are; rates and seeds have options of their own.
+# Axes with one option each; rates and seeds have special options.
 _SWEPT = [axis for axis in AXES if axis.name not in ("rate", "seed")]
 _Swept: Any = make_dataclass(
     "_Swept",
@@ -31,18 +31,18 @@ _Swept: Any = make_dataclass(
 
 @dataclass(frozen=True)
 class Grid:
-    """Which members the sweep has: all combinations train in one program."""
+    """The members of a sweep: all combinations train in one program."""
 
     rates: tuple[str, ...] = ("paper",)
     """Learning rates, or "paper" for 3e-3 1e-3 3e-4 1e-4 3e-5."""
     seeds: int = 3
-    """Number of seeds: 0, 1, …"""
+    """Number of seeds, counted from --first-seed."""
     first_seed: int = 0
-    """The first of them."""
+    """The first seed."""
     frames: float | None = None
-    """Environment steps per run; the environment's own number if not given."""
+    """Environment steps per agent; by default as listed by `splagger list`."""
     episodes: int | None = None
-    """Episodes per task; the environment's own number if not given."""
+    """Episodes per task; by default as listed by `splagger list`."""
     swept: Annotated[_Swept, tyro.conf.arg(name="")] = field(default_factory=_Swept)  # pyright: ignore[reportInvalidTypeForm]
     set: tuple[str, ...] = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
@@ -64,7 +64,7 @@ class List:
     """List all environments and methods."""
 
     json: bool = False
-    """Print JSON, for programs."""
+    """Print JSON."""
 
     def __call__(self) -> None:
         from splagger.methods import ALIASES, METHODS
@@ -80,7 +80,7 @@ class List:
             return
         rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
         show(Table("Environments", ("name", "episodes", "frames", ""), rows))
-        print("  and your own: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID")
+        print("  and others: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID")
         aliases = {name: alias for alias, name in ALIASES.items()}
         rows = [
             (
@@ -101,18 +101,18 @@ class Train:
     """Train a method on an environment: all rates and seeds in one program.
 
     A finished run is left alone, an interrupted one continues from its last checkpoint, and more --frames
-    extend it. Ctrl-C saves first.
+    extend a run. Ctrl-C saves before it stops.
     """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
-    """An environment, see `splagger list`; or gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID."""
+    """An environment of `splagger list`, or gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")]
-    """A method, see `splagger list`; or MODULE:NAME of your own."""
+    """A method of `splagger list`, or the import path MODULE:NAME of a custom method."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
     out: Path = Path("runs")
     """Folder for run folders."""
     force: bool = False
-    """Start over, and delete what was there."""
+    """Delete the run and start over."""
     save_every: float = 120.0
     """Seconds between checkpoints."""
 
@@ -122,9 +122,10 @@ class Train:
 
         run = self.grid.run(self.env, self.method)
         frames = run.config.updates * run.row.ppo.batch
+        interval = run.row.ppo.eval_interval * run.row.ppo.batch
         if self.grid.frames is not None and frames != run.frames:
             print(
-                f"{frames:,} frames: whole updates of {run.row.ppo.batch:,}, and whole evaluations"
+                f"{frames:,} frames: rounded to whole evaluation intervals of {interval:,} frames"
             )
         folder, worked = execute(run, self.out, self.force, self.save_every)
         if not worked:
@@ -134,19 +135,19 @@ class Train:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Train several methods on several environments; finished ones are skipped."""
+    """Train several methods on several environments; finished runs are skipped."""
 
     envs: tuple[str, ...]
-    """Environments, see `splagger list`."""
+    """Environments of `splagger list`, or other names that `splagger train` takes."""
     methods: tuple[str, ...]
-    """Methods, see `splagger list`."""
+    """Methods of `splagger list`, or import paths."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
     out: Path = Path("runs")
     """Folder for run folders."""
     save_every: float = 120.0
     """Seconds between checkpoints."""
     jobs: int = 1
-    """Experiments at a time; on one GPU more than one can pay under NVIDIA's Multi-Process Service."""
+    """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
 
     def __call__(self) -> None:
         from splagger.report.tables import summary_table
@@ -168,17 +169,17 @@ class Bench:
     """Measure training speed: frames per second, compile time, peak memory."""
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")] = "t-ls"
-    """An environment, see `splagger list`."""
+    """An environment of `splagger list`."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")] = "splagger"
-    """A method, see `splagger list`."""
+    """A method of `splagger list`."""
     runs: int = 1
-    """Agents trained side by side in one program."""
+    """Number of agents that train in one program."""
     blocks: int = 3
-    """Blocks of updates to time, after one to warm up."""
+    """Number of blocks of updates to time, after one warm-up block."""
     set: tuple[str, ...] = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE or network.NAME=VALUE."""
     json: bool = False
-    """Print JSON, for programs."""
+    """Print JSON."""
 
     def __call__(self) -> None:
         from splagger.training.bench import measure

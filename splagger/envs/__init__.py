@@ -1,4 +1,4 @@
-"""Environments as pure functions: the task is an argument, and the caller vmaps."""
+"""Environments as pure functions without a batch axis: the task is an argument, and the caller vmaps."""
 
 from splagger.envs.checking import check_env as check_env
 from splagger.envs.meta import AbstractMetaEnv as AbstractMetaEnv

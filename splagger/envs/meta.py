@@ -1,4 +1,4 @@
-"""The meta-episode: K episodes of one task in a row. The end of an episode is not the end of a task."""
+"""Meta-episodes: K consecutive episodes of one task."""
 
 import abc
 import functools as ft
@@ -16,7 +16,7 @@ from splagger.spaces import ActionSpace
 
 
 class MetaState(NamedTuple):
-    """A task under way; `obs` is what the agent acts on next."""
+    """The state of a task; `obs` is the observation that the agent acts on next."""
 
     task: Any
     inner: Any
@@ -25,7 +25,7 @@ class MetaState(NamedTuple):
 
 
 class MetaStep(NamedTuple):
-    """What one step brought; `next_obs` is what was seen before anything was reset."""
+    """The result of one step; `next_obs` is the observation before any reset."""
 
     next_obs: Float[Array, " obs"]
     reward: Float[Array, ""]
@@ -36,7 +36,7 @@ class MetaStep(NamedTuple):
 
 
 class StepNoise(NamedTuple):
-    """The random numbers of one step, drawn before it is taken; `task` is the next one if this one ends."""
+    """The random numbers of one step; `task` is the next task, which is used if the current one ends."""
 
     step_key: Key[Array, ""]
     episode_key: Key[Array, ""]
@@ -44,15 +44,15 @@ class StepNoise(NamedTuple):
 
 
 class AbstractMetaEnv(eqx.Module):
-    """What training needs from an environment: tasks of K episodes each, one after another, without end.
+    """The interface that training needs: an endless sequence of tasks with K episodes each.
 
-    `reset(key)` returns a state whose `obs` the agent acts on. The random numbers of a step are drawn first, by
-    `sample_noise`; then `advance` is a deterministic function of noise, state and action.
+    `reset(key)` returns a state whose `obs` the agent acts on. `sample_noise` draws the random numbers of a
+    step; `advance` itself is deterministic.
     """
 
     env: eqx.AbstractVar[Any]  # has a `spec`
     episodes: eqx.AbstractVar[int]
-    # How many environments an evaluation steps at once: enough to fill a machine, few enough for its memory.
+    # Environments that an evaluation steps in parallel: enough to use the machine, few enough for its memory.
     max_parallel: ClassVar[int] = 256
 
     def __check_init__(self):
@@ -70,12 +70,12 @@ class AbstractMetaEnv(eqx.Module):
 
     @property
     def horizon(self) -> int:
-        """The longest a meta-episode can last, in steps."""
+        """The largest number of steps in a meta-episode."""
         return self.episodes * self.env.spec.horizon
 
     @property
     def task_length(self) -> int | None:
-        """The number of steps of every meta-episode, if all have the same; else None."""
+        """The number of steps in every meta-episode, or None if it varies."""
         return self.horizon if self.env.spec.fixed_length else None
 
     @abc.abstractmethod
@@ -96,19 +96,19 @@ class AbstractMetaEnv(eqx.Module):
 
     @abc.abstractmethod
     def to_render(self) -> "AbstractMetaEnv":
-        """The same environment, ready to be drawn."""
+        """Returns the same environment, ready for `render`."""
 
     @abc.abstractmethod
     def render(self, state: Any) -> Any:
-        """An RGB picture [H, W, 3] of a state, for people."""
+        """Returns an RGB image [H, W, 3] of a state."""
 
 
 class MetaEnv(AbstractMetaEnv):
-    """K episodes of one task, then a new task, without end.
+    """An endless sequence of tasks in a JAX environment, with K episodes each.
 
-    With K > 1 a done flag is appended to the observation: 1 where a step has just finished an
-    episode, so on the first observation of the next episode of the same task, and on the last
-    observation of all; 0 elsewhere, also on the first observation of a task.
+    With K > 1, a done flag is appended to the observation. It is 1 after a step that ended an episode: on the
+    task's last observation, and on the first observation of each later episode. It is 0 elsewhere, including
+    the first observation of a task.
 
     >>> from splagger.envs import TMaze
     >>> env = MetaEnv(TMaze(length=5), episodes=2)
@@ -128,12 +128,12 @@ class MetaEnv(AbstractMetaEnv):
         return MetaState(task, inner, self._flag(obs, False), jnp.int32(0))
 
     def sample_noise(self, key: Key[Array, ""]) -> StepNoise:
-        """Draws the random numbers of one step. They do not depend on the state, so a loop can draw them all at once."""
+        """Draws the random numbers of one step. A loop can draw them in advance: they do not depend on the state."""
         step_key, task_key, episode_key = jr.split(key, 3)
         return StepNoise(step_key, episode_key, self.env.sample_task(task_key))
 
     def advance(self, noise: StepNoise, state: MetaState, action: Array):
-        """Takes one step with random numbers that are already drawn."""
+        """Takes one step with the given random numbers; returns (state, MetaStep)."""
         inner, out = self.env.step(noise.step_key, state.task, state.inner, action)
         done = out.terminated | out.truncated
         task_done = done & (state.episode == self.episodes - 1)
@@ -146,9 +146,8 @@ class MetaEnv(AbstractMetaEnv):
             jnp.where(done, self._flag(first_obs, ~task_done), next_obs),
             jnp.where(task_done, 0, state.episode + done),
         )
-        truncated = (
-            out.truncated & ~out.terminated
-        )  # an episode that ended by itself was not truncated
+        # An episode that terminates at its time limit is not truncated.
+        truncated = out.truncated & ~out.terminated
         step = MetaStep(next_obs, out.reward, out.terminated, truncated, done, task_done)
         return new, step
 
@@ -161,8 +160,8 @@ class MetaEnv(AbstractMetaEnv):
         return self
 
     def render(self, state: MetaState):
-        draw: Any = self.to_render().env
-        return draw.render(state.task, state.inner, int(state.episode), self.episodes)
+        env: Any = self.to_render().env
+        return env.render(state.task, state.inner, int(state.episode), self.episodes)
 
     def _flag(self, obs, done):
         if self.episodes == 1:

@@ -1,4 +1,4 @@
-"""MC-LS: a color, sixteen rooms to walk through, and a door that the color names (Beck et al., 2020)."""
+"""MC-LS: a color signal, sixteen rooms, and two doors; the color determines the door (Beck et al., 2020)."""
 
 import functools as ft
 from typing import NamedTuple
@@ -17,28 +17,28 @@ from splagger.spaces import Discrete
 LEFT, FORWARD, RIGHT = range(3)
 ROOM_STEPS = 6  # (0,0) (0,1) (±1,1) (±1,2) (±1,3) (0,3)
 Y_OF_STEP = (0, 1, 1, 2, 3, 3)
-TURN = 1  # the step of a room at which a side is chosen
-RETURN = 4  # the step at which the way leads back from the side
+TURN = 1  # the step within a room at which the agent chooses a side
+RETURN = 4  # the step at which the agent returns to the middle
 
 
 class MineState(NamedTuple):
-    """How far the agent has come, on which side of the column it walks, and what the rooms are."""
+    """The agent's progress, the side of the column on which it walks, the kinds of the rooms, and the time."""
 
-    progress: Int[Array, ""]  # 0: the signal; then six places a room; then the doors
+    progress: Int[Array, ""]  # 0: the signal; then six steps per room; then the doors
     side: Int[Array, ""]  # -1 left, +1 right
-    kinds: Bool[Array, " rooms"]  # iron (False) or diamond (True), new in every episode
+    kinds: Bool[Array, " rooms"]  # iron (False) or diamond (True), drawn in every episode
     time: Int[Array, ""]
 
 
 class MineMaze(eqx.Module):
-    """First-person pictures, 3 actions (left, forward, right); what leads nowhere does nothing.
+    """A maze of rooms with first-person images and 3 actions: left, forward, right.
 
-    Every step forward pays `reward_step`, except a turn to the wrong side of a room's column (iron:
-    left, diamond: right). At the end right is the door of a green signal, left that of a red one. The
-    episode is cut off when the `timeout`-th action is taken.
+    Actions that lead into a wall have no effect. Every other move yields `reward_step`, except a turn to the
+    wrong side of a room's column (correct: left of iron, right of diamond). At the doors, right is correct after
+    a green signal and left after a red one. The `timeout`-th action truncates the episode.
 
-    Observation: the picture, flipped upside down, (x - 128) / 128, flattened. `images` names a folder
-    with pictures to use instead of the drawn ones (see `splagger.envs.views.load`).
+    Observation: the image, flipped upside down, (x - 128) / 128, flattened. `images` names a folder
+    with images that replace the drawn ones (see `splagger.envs.views.load`).
 
     >>> MineMaze(resolution=20).spec.obs_size
     1200
@@ -54,8 +54,8 @@ class MineMaze(eqx.Module):
 
     def __check_init__(self):
         whole_and_positive(self, rooms=self.rooms, timeout=self.timeout, resolution=self.resolution)
-        try:  # a missing picture is found here, not in training
-            _sheet(self.images, self.resolution)
+        try:  # reports a missing image before training
+            _images(self.images, self.resolution)
         except (ValueError, OSError) as error:
             raise SettingError(f"MineMaze: {error}") from None
 
@@ -67,7 +67,7 @@ class MineMaze(eqx.Module):
 
     @property
     def end(self) -> int:
-        """The progress at which the doors are reached."""
+        """The value of `progress` at the doors."""
         return 1 + ROOM_STEPS * self.rooms
 
     def sample_task(self, key: Key[Array, ""]) -> Bool[Array, ""]:
@@ -81,9 +81,9 @@ class MineMaze(eqx.Module):
     def step(self, key: Key[Array, ""], task, state: MineState, action: Int[Array, ""]):
         time = state.time + 1
         truncated = time == self.timeout
-        place, kind = self._place(state)
-        allowed = self._allowed(state, place, action) & ~truncated
-        turning = place == TURN
+        room_step, kind = self._room_step(state)
+        allowed = self._allowed(state, room_step, action) & ~truncated
+        turning = room_step == TURN
         wrong_side = turning & ((action == RIGHT) != kind)
         at_doors = state.progress == self.end
         prize = jnp.where((action == RIGHT) == task, self.reward_right, self.reward_wrong)
@@ -99,34 +99,34 @@ class MineMaze(eqx.Module):
         return state, Step(self.observe(task, state), reward, allowed & at_doors, truncated)
 
     def observe(self, task: Bool[Array, ""], state: MineState) -> Float[Array, " obs"]:
-        return jnp.asarray(_sheet(self.images, self.resolution))[self.view(task, state)]
+        return jnp.asarray(_images(self.images, self.resolution))[self.view(task, state)]
 
     def view(self, task: Bool[Array, ""], state: MineState) -> Int[Array, ""]:
-        """Which of `views.VIEWS` is seen."""
-        place, kind = self._place(state)
-        room = jnp.array(_ROOM_VIEWS)[place, (state.side + 1) // 2, kind.astype(jnp.int32)]
+        """Returns the index in `views.VIEWS` of what the agent sees."""
+        room_step, kind = self._room_step(state)
+        room = jnp.array(_ROOM_VIEWS)[room_step, (state.side + 1) // 2, kind.astype(jnp.int32)]
         signal = jnp.where(task, _index("green"), _index("red"))
         doors = jnp.where(state.progress == self.end, _index("end"), room)
         return jnp.where(state.progress == 0, signal, doors)
 
     def shows_signal(self, obs: Float[Array, " obs"]) -> Bool[Array, ""]:
-        """Whether this is the picture of a signal."""
-        signals = jnp.asarray(_sheet(self.images, self.resolution))[jnp.array(_SIGNALS)]
+        """Returns whether the observation is the image of a signal."""
+        signals = jnp.asarray(_images(self.images, self.resolution))[jnp.array(_SIGNALS)]
         return jnp.any(jnp.all(signals == obs[None], axis=1))
 
     def coordinates(self, state: MineState):
-        """(phase, room, x, y) of a state, for pictures."""
+        """Returns (phase, room, x, y) of a state, for `render`."""
         progress, side = int(state.progress), int(state.side)
         if progress in (0, self.end):
             return (0, 0, 0, 0) if progress == 0 else (2, self.rooms - 1, 0, 0)
-        room, place = divmod(progress - 1, ROOM_STEPS)
-        return 1, room, side if TURN < place <= RETURN else 0, Y_OF_STEP[place]
+        room, room_step = divmod(progress - 1, ROOM_STEPS)
+        return 1, room, side if TURN < room_step <= RETURN else 0, Y_OF_STEP[room_step]
 
     def render(self, task, state: MineState, episode: int = 0, episodes: int = 1):
-        from splagger.envs import pictures as render
+        from splagger.envs import pictures
 
         phase, room, x, y = self.coordinates(state)
-        return render.minemaze(
+        return pictures.minemaze(
             views.denormalize(np.asarray(self.observe(task, state))),
             phase,
             room,
@@ -140,23 +140,25 @@ class MineMaze(eqx.Module):
             int(state.time),
         )
 
-    def _place(self, state):
-        """(step of the room, its kind); neither means anything outside the rooms."""
+    def _room_step(self, state):
+        """Returns (step within the room, kind of the room); neither has a meaning outside the rooms."""
         inside = jnp.clip(state.progress - 1, 0, ROOM_STEPS * self.rooms - 1)
-        room, place = jnp.divmod(inside, ROOM_STEPS)
+        room, room_step = jnp.divmod(inside, ROOM_STEPS)
         outside = (state.progress == 0) | (state.progress == self.end)
-        return jnp.where(outside, 0, place), state.kinds[room]
+        return jnp.where(outside, 0, room_step), state.kinds[room]
 
-    def _allowed(self, state, place, action):
+    def _allowed(self, state, room_step, action):
         turn = action != FORWARD
         back = action == FORWARD - state.side
-        room = jnp.where(place == TURN, turn, jnp.where(place == RETURN, back, action == FORWARD))
+        room = jnp.where(
+            room_step == TURN, turn, jnp.where(room_step == RETURN, back, action == FORWARD)
+        )
         doors = jnp.where(state.progress == self.end, turn, room)
         return jnp.where(state.progress == 0, action == RIGHT, doors)
 
 
 @ft.cache
-def _sheet(images, resolution):
+def _images(images, resolution):
     return views.load(images, resolution) if images else views.sheet(resolution)
 
 
@@ -167,14 +169,14 @@ def _index(name):
 _SIGNALS = (_index("green"), _index("red"))
 
 
-def _room_view(place, side, kind):
-    """The picture at a room's step, by side (0 left, 1 right) and kind (0 iron, 1 diamond)."""
-    x = (-1, 1)[side] if TURN < place <= RETURN else 0
-    name = f"({x},{Y_OF_STEP[place]})"
+def _room_view(room_step, side, kind):
+    """Returns the view at a step of a room, for a side (0 left, 1 right) and kind (0 iron, 1 diamond)."""
+    x = (-1, 1)[side] if TURN < room_step <= RETURN else 0
+    name = f"({x},{Y_OF_STEP[room_step]})"
     return _index(name if name in views.VIEWS else f"{name} {('iron', 'diamond')[kind]}")
 
 
 _ROOM_VIEWS = [
-    [[_room_view(place, side, kind) for kind in range(2)] for side in range(2)]
-    for place in range(ROOM_STEPS)
+    [[_room_view(room_step, side, kind) for kind in range(2)] for side in range(2)]
+    for room_step in range(ROOM_STEPS)
 ]

@@ -1,7 +1,7 @@
-"""Pictures of the mazes for talks and videos, as uint8 RGB arrays [height, width, 3].
+"""Images of environment states for videos and figures, as uint8 RGB arrays [height, width, 3].
 
-All values are plain numbers or numpy's. Episodes count from 1, as the headings show them; rooms
-count from 0. A star marks what is correct: it is for the viewer, the agent does not see it.
+All arguments are Python or NumPy numbers. Episodes are numbered from 1, as in the headings, and rooms from 0. A
+star shows the correct choice; it is for the viewer and not part of the agent's observation.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ GREEN, RED, BLUE, GOLD = "#009e73", "#d55e00", "#0072b2", "#e69f00"  # safe for 
 
 
 class _Canvas:
-    """Draws in final pixels on a page of twice the size; shrinking it smooths the edges."""
+    """A canvas of twice the final size, addressed in final pixels; downscaling smooths the edges."""
 
     def __init__(self, width, height):
         from PIL import Image, ImageDraw, ImageFont
@@ -57,7 +57,7 @@ class _Canvas:
 
 
 def _corridor(canvas, length, position, signals, left, pitch):
-    """Draws all cells but the last, which is the junction, with signals and cell numbers."""
+    """Draws all cells except the last one (the junction), with signals and cell numbers."""
     numbered = 1 if length <= 12 else 10 if length <= 50 else 25
     width = pitch - (1 if pitch < 16 else 3)
     for cell in range(length - 1):
@@ -71,7 +71,7 @@ def _corridor(canvas, length, position, signals, left, pitch):
 
 
 def _doors(canvas, x, door_up, reward):
-    """Draws the junction at x, its two doors and, unless None or 0, the reward just given."""
+    """Draws the junction at x, its two doors and the last reward, unless that is None or 0."""
     canvas.box(x, 98, 40, 128, CELL)
     for y, name, correct in ((78, "up", door_up), (228, "down", not door_up)):
         canvas.box(x - 14, y, 68, 18, WALL)
@@ -107,7 +107,7 @@ def tmaze(
     last_reward=None,
     decided=None,
 ) -> np.ndarray:
-    """Returns a T-maze, [300, 960, 3]; signals and the door taken are +1 (True) up, -1 down."""
+    """Returns an image of a T-Maze, [300, 960, 3]; signals and the chosen door are +1 (True) up, -1 down."""
     canvas = _Canvas(960, 300)
     canvas.heading("T-Maze", f"episode {episode}/{episodes}", f"step {position}")
     pitch = min(72, 690 / (length - 1))
@@ -123,7 +123,7 @@ def tmaze(
 
 
 def planning(size, labels, node, goal, step, collected, show_labels=True) -> np.ndarray:
-    """Returns the torus, [520, 480, 3]; node x * size + y has x to the right and y upward."""
+    """Returns an image of the torus, [520, 480, 3]; in node x * size + y, x points right and y up."""
     canvas = _Canvas(480, 520)
     canvas.heading("Planning Game", f"step {step}", f"goals {collected}")
     side = 384 / size
@@ -145,7 +145,7 @@ def planning(size, labels, node, goal, step, collected, show_labels=True) -> np.
 
 
 def _route(canvas, current, rooms, kinds, up):
-    """Draws the whole way as a strip: the signal, every room's column and the two end doors."""
+    """Draws the whole route as a strip: the signal, every room's column and the two doors."""
     pitch = 488 / (rooms + 5)
     margin = min(4, pitch / 6)
     columns = [(STONE, DIAMOND)[int(kind)] for kind in kinds[:rooms]]
@@ -161,8 +161,8 @@ def _route(canvas, current, rooms, kinds, up):
     canvas.text(928, 88, "doors", 13, SOFT, "rm")
 
 
-def _place(canvas, phase, correct, x, y):
-    """Draws what is around the agent, from above: the signal, a room or the doors."""
+def _surroundings(canvas, phase, correct, x, y):
+    """Draws the agent's surroundings from above: the signal, a room or the doors."""
     if phase == 0:
         canvas.box(489, 227, 160, 160, GREEN if correct else RED)
     for column in (-1, 0, 1) if phase == 1 else ():
@@ -178,7 +178,7 @@ def _place(canvas, phase, correct, x, y):
 
 
 def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step) -> np.ndarray:
-    """Returns the view beside a map, [480, 960, 3]; phase is 0 signal, 1 rooms or 2 doors."""
+    """Returns the view beside a map, [480, 960, 3]; `phase` is 0 (signal), 1 (rooms) or 2 (doors)."""
     from PIL import Image
 
     canvas = _Canvas(960, 480)
@@ -188,11 +188,11 @@ def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step)
     _route(canvas, (0, room + 1, rooms + 1)[phase], rooms, kinds, up)
     canvas.box(440, 160, 488, 294, PANEL, radius=10)
     correct = int(kinds[room]) if phase == 1 else int(up)
-    _place(canvas, phase, correct, x, y)
+    _surroundings(canvas, phase, correct, x, y)
     names = ("iron column", "diamond column") if phase == 1 else ("red signal", "green signal")
     canvas.text(700, 200, ("Signal", f"Room {room + 1} of {rooms}", "Doors")[phase], 22)
-    way = ("left", "right")[correct] + (" side" if phase == 1 else " door")
-    canvas.text(700, 234, f"{names[correct]}: {way}", 16, SOFT)
+    answer = ("left", "right")[correct] + (" side" if phase == 1 else " door")
+    canvas.text(700, 234, f"{names[correct]}: {answer}", 16, SOFT)
     canvas.agent(710, 394, 8)
     canvas.text(730, 394, "agent", 14, SOFT)
     canvas.star(710, 422)
@@ -201,7 +201,7 @@ def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step)
 
 
 def robot(picture, title, task, episode, episodes, step) -> np.ndarray:
-    """Returns a photograph [height, width, 3] under a heading, with a margin."""
+    """Returns a rendered image [height, width, 3] under a heading, with a margin."""
     from PIL import Image
 
     height, width = picture.shape[:2]

@@ -1,4 +1,4 @@
-"""The Planning Game: find goals on a torus whose labels are shuffled in every task (Ritter et al., 2021)."""
+"""The Planning Game: reach goals on a torus whose node labels are shuffled per task (Ritter et al., 2021)."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ COLLECT = 4
 
 
 class PlanningState(NamedTuple):
-    """Where the agent and the goal are (node = x · size + y), and how it went so far."""
+    """The nodes of agent and goal (node = x · size + y), the time, and the number of collected goals."""
 
     node: Int[Array, ""]
     goal: Int[Array, ""]
@@ -26,10 +26,10 @@ class PlanningState(NamedTuple):
 
 
 class Planning(eqx.Module):
-    """Reward 1 for collecting on the goal's node; then a new goal appears elsewhere. `horizon` steps.
+    """A torus of size × size nodes. Collecting on the goal's node yields reward 1 and moves the goal elsewhere.
 
-    The task is a permutation: the label of each node. Observation: the label of the agent's node and
-    the label of the goal's, one-hot each; without `show_labels` only whether the two are the same node.
+    The task is a permutation: the label of each node. An episode lasts `horizon` steps. Observation: the labels
+    of the agent's and the goal's node, both one-hot; without `show_labels`, only whether the nodes are the same.
 
     >>> Planning(size=4).spec.obs_size
     32
@@ -89,14 +89,14 @@ class Planning(eqx.Module):
         return jax.nn.one_hot(labels, self.nodes).ravel()
 
     def render(self, task, state: PlanningState, episode: int = 0, episodes: int = 1):
-        from splagger.envs import pictures as render
+        from splagger.envs import pictures
 
         node, goal, time, collected = (int(x) for x in state)
-        return render.planning(
+        return pictures.planning(
             self.size, task.tolist(), node, goal, time, collected, self.show_labels
         )
 
     def _other(self, key, node):
-        """A node that is not this one, all equally likely."""
+        """Draws one of the other nodes, uniformly."""
         drawn = jr.randint(key, (), 0, self.nodes - 1)
         return drawn + (drawn >= node)

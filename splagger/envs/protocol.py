@@ -1,4 +1,4 @@
-"""What an environment is: pure functions of explicit state. The task is an argument, never an attribute."""
+"""The environment protocol: pure functions of explicit state. The task is an argument, never an attribute."""
 
 import math
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -13,9 +13,10 @@ State = Any  # a pytree of arrays: all that changes within an episode
 
 
 class EnvSpec(NamedTuple):
-    """The shape of an environment.
+    """The name, sizes and bounds of an environment.
 
-    `horizon` is the largest number of steps of an episode; with `fixed_length` every episode has exactly so many.
+    `horizon` is the largest number of steps in an episode; with `fixed_length`, every episode has exactly
+    `horizon` steps.
     """
 
     name: str
@@ -29,7 +30,7 @@ class EnvSpec(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one step brought. `truncated`: cut off by a time limit; where both are true, `terminated` counts."""
+    """The result of one step. `truncated` means a time limit; if both flags are true, `terminated` takes effect."""
 
     obs: Float[Array, " obs"]
     reward: Float[Array, ""]
@@ -39,26 +40,26 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class Env(Protocol):
-    """One environment, no batch axis; the caller vmaps. Its settings are static: it must be hashable.
+    """One environment without a batch axis; the caller vmaps. It must be hashable, so its settings are static.
 
-    To be drawn by `splagger watch` it also has `render(task, state, episode, episodes)` → [H, W, 3].
+    For `splagger watch` it also needs `render(task, state, episode, episodes)`, see `Drawable`.
     """
 
     @property
     def spec(self) -> EnvSpec: ...
 
     def sample_task(self, key: Key[Array, ""]) -> Task:
-        """A task from the distribution."""
+        """Samples a task from the distribution."""
         ...
 
     def reset(self, key: Key[Array, ""], task: Task) -> tuple[State, Float[Array, " obs"]]:
-        """The first state of an episode of this task, and what is seen of it."""
+        """Starts an episode of this task; returns (state, observation)."""
         ...
 
     def step(
         self, key: Key[Array, ""], task: Task, state: State, action: Array
     ) -> tuple[State, Step]:
-        """The state after an action, and what the step brought."""
+        """Takes one step; returns (state, Step)."""
         ...
 
 
@@ -74,12 +75,12 @@ class Drawable(Protocol):
     """An environment that `splagger watch` can draw."""
 
     def render(self, task: Task, state: State, episode: int, episodes: int) -> Any:
-        """Returns an RGB image [H, W, 3] of a state, for people."""
+        """Returns an RGB image [H, W, 3] of a state."""
         ...
 
 
 def whole_and_positive(owner: object, **values: Any) -> None:
-    """Raises a ValueError that names the first of `values` that is no whole number above zero."""
+    """Raises a SettingError that names the first of `values` that is not a positive integer."""
     for name, value in values.items():
         if not isinstance(value, int) or value < 1:
             raise SettingError(

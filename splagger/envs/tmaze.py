@@ -1,4 +1,4 @@
-"""T-Mazes: a long corridor, a signal on the way, two doors at the end (Beck et al., 2020)."""
+"""T-Mazes: a long corridor with signals and two doors at the end (Beck et al., 2020)."""
 
 from typing import NamedTuple
 
@@ -13,28 +13,28 @@ from splagger.spaces import Discrete
 
 
 class TMazeTask(NamedTuple):
-    """Which door is right, and what the signal cells show (+1 up, -1 down)."""
+    """The correct door, and the values of the signal cells (+1 up, -1 down)."""
 
     door_up: Bool[Array, ""]
     signals: Float[Array, " cells"]
 
 
 class TMazeState(NamedTuple):
-    """Where the agent is, and the noise it sees there."""
+    """The agent's cell and the noise that it observes there."""
 
     position: Int[Array, ""]
     noise: Float[Array, ""]
 
 
 class TMaze(eqx.Module):
-    """A corridor of `length` cells that every action walks along; the last action opens a door.
+    """A corridor of `length` cells. Every action moves one cell forward; the action in the last cell opens a door.
 
-    The door is UP if an odd number of the signals say up: one signal names it (T-LS), two decide by
-    disagreeing (Agreement). Without signals the door is drawn and only the noise, which is +1 with
-    probability `noise_up` or `noise_down`, tells (Latent).
+    The correct door is UP if an odd number of signals is +1. With one signal, the signal is the door (T-LS);
+    with two, the door is UP if they disagree (Agreement). Without signals, the door is random and only the
+    noise reveals it, which is +1 with probability `noise_up` or `noise_down` (Latent).
 
-    Observation: [at start, signal, at end, noise ±1]. Actions: left, right, up, down; at the end left
-    and up open the UP door, right and down the DOWN door.
+    Observation: [at start, signal, at end, noise ±1]. Actions: left, right, up, down. In the last cell, left
+    and up open the UP door; right and down open the DOWN door.
 
     >>> TMaze(length=1)
     Traceback (most recent call last):
@@ -58,7 +58,9 @@ class TMaze(eqx.Module):
             )
         for name in ("noise_up", "noise_down"):
             if not 0 <= getattr(self, name) <= 1:
-                raise SettingError(f"TMaze: {name} is a probability, got {getattr(self, name)}")
+                raise SettingError(
+                    f"TMaze: {name} must be between 0 and 1, got {getattr(self, name)}"
+                )
 
     @property
     def spec(self) -> EnvSpec:
@@ -84,20 +86,20 @@ class TMaze(eqx.Module):
         return state, Step(self.observe(task, state), reward, at_end, jnp.zeros((), bool))
 
     def observe(self, task: TMazeTask, state: TMazeState) -> Float[Array, " 4"]:
-        here = state.position == jnp.array(self.signals, jnp.int32)
-        signal = jnp.sum(here * task.signals)
+        at_signal = state.position == jnp.array(self.signals, jnp.int32)
+        signal = jnp.sum(at_signal * task.signals)
         first, last = state.position == 0, state.position == self.length - 1
         return jnp.stack([first, signal, last, state.noise]).astype(jnp.float32)
 
     def shows_signal(self, obs: Float[Array, " 4"]) -> Bool[Array, ""]:
-        """Whether this is what a signal cell looks like."""
+        """Returns whether the observation is that of a signal cell."""
         return obs[1] != 0
 
     def render(self, task: TMazeTask, state: TMazeState, episode: int = 0, episodes: int = 1):
-        from splagger.envs import pictures as render
+        from splagger.envs import pictures
 
         cells = [(c, int(s)) for c, s in zip(self.signals, task.signals.tolist(), strict=True)]
-        return render.tmaze(
+        return pictures.tmaze(
             self.length,
             int(state.position),
             cells,

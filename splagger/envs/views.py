@@ -1,8 +1,8 @@
-"""Procedural pictures of the image maze: every first-person view, drawn on a 10 x 10 cell layout.
+"""Procedural images of MC-LS: every first-person view, drawn on a layout of 10 × 10 cells.
 
 Each view is a list of patches (rectangles of cells with a mean color, grain and ore). Patches are
-painted on one fixed canvas of 4 x 4 texels per cell, and every resolution is an area average of
-that canvas, so a larger picture shows the same scene with more detail.
+painted on one fixed canvas of 4 × 4 texels per cell, and every resolution is an area average of
+that canvas, so a larger image shows the same scene with more detail.
 """
 
 import math
@@ -33,7 +33,7 @@ class Patch(NamedTuple):
     grain: float = 4.5  # spread of the gray noise
     bands: float = 0.0  # spread between rows
     ore: tuple[tuple[float, float, float], ...] = ()  # tints, each added to some of the cells
-    share: float = 0.25  # part of the cells that carry ore
+    share: float = 0.25  # fraction of the cells that carry ore
 
 
 ALL, TALL, LEFT, MIDDLE, RIGHT = (0, CELLS), (0, 8), (0, 3), (3, 7), (7, CELLS)
@@ -42,7 +42,7 @@ SKY, HAZE = (141, 168, 234), (105, 117, 145)  # haze: the sky fades into the wal
 EMBER, MOSS = (150, 26, 8), (48, 160, 75)
 FLOOR = Patch((8, CELLS), ALL, (120, 120, 120))  # under all other patches
 
-PLACES: dict[str, tuple[Patch, ...]] = {
+LAYOUTS: dict[str, tuple[Patch, ...]] = {
     "green": (
         Patch(ALL, ALL, (63, 180, 97), grain=7),
         Patch((0, 5), (0, 5), (76, 183, 108), grain=7),
@@ -133,17 +133,17 @@ def _check_resolution(resolution: int) -> None:
 
 
 def draw(name: str, resolution: int = CELLS) -> np.ndarray:
-    """Returns one view as uint8 [resolution, resolution, 3], row 0 at the top; always the same."""
+    """Returns one view as uint8 [resolution, resolution, 3], row 0 at the top; deterministic."""
     _check_resolution(resolution)
     if name not in VIEWS:
         raise SettingError(f"unknown view {name!r}, expected one of {VIEWS}")
-    place, _, kind = name.partition(" ")
-    # RandomState's stream is frozen across numpy versions. Both sides share one seed: their ore
-    # lies in the same cells, and the two kinds of a room differ in the column only.
-    random = np.random.RandomState(zlib.crc32(place.replace("-", "").encode()))
+    location, _, kind = name.partition(" ")
+    # RandomState's stream is the same in all NumPy versions. Both sides share one seed, so that their ore
+    # lies in the same cells and the two kinds of a room differ only in the column.
+    random = np.random.RandomState(zlib.crc32(location.replace("-", "").encode()))
     size, common = CELLS * TEXELS, math.lcm(CELLS * TEXELS, resolution)
     canvas = np.zeros((size, size, 3))
-    for patch in (FLOOR, *PLACES[place]):
+    for patch in (FLOOR, *LAYOUTS[location]):
         (top, bottom), (left, right) = np.multiply(TEXELS, (patch.rows, patch.columns))
         canvas[top:bottom, left:right] = _texture(patch, kind, random)
     fine = np.kron(canvas.clip(0, 255), np.ones((common // size, common // size, 1)))
@@ -152,12 +152,12 @@ def draw(name: str, resolution: int = CELLS) -> np.ndarray:
 
 
 def normalize(image: np.ndarray) -> np.ndarray:
-    """Returns the image as the agent sees it: flipped upside down, in [-1, 1), float32, flat."""
+    """Returns the image as an observation: flipped upside down, in [-1, 1), float32, flat."""
     return ((image[::-1].astype(np.float32) - 128) / 128).ravel()
 
 
 def denormalize(flat: np.ndarray) -> np.ndarray:
-    """The picture (uint8, upright) of a normalized observation."""
+    """Returns the image (uint8, upright) of a normalized observation."""
     pixels = np.asarray(flat).reshape(-1, 3)
     side = round(len(pixels) ** 0.5)
     return np.rint(pixels * 128 + 128).astype(np.uint8).reshape(side, side, 3)[::-1]
@@ -174,7 +174,7 @@ def filename(name: str) -> str:
 
 
 def load(folder: str | pathlib.Path, resolution: int = CELLS) -> np.ndarray:
-    """Returns what `sheet` does, from a folder with one image file `filename(name)` per view."""
+    """Returns all views like `sheet`, from a folder with one image file `filename(name)` per view."""
     from PIL import Image
 
     _check_resolution(resolution)
@@ -193,7 +193,7 @@ def load(folder: str | pathlib.Path, resolution: int = CELLS) -> np.ndarray:
 
 
 def contact_sheet(resolution: int = CELLS, scale: int = 12) -> np.ndarray:
-    """Returns a labeled 4 x 4 grid of all views as uint8 RGB, each pixel `scale` wide."""
+    """Returns a labeled 4 × 4 grid of all views as uint8 RGB, each pixel enlarged to `scale` pixels."""
     from PIL import Image, ImageDraw, ImageFont
 
     side, gap, text = resolution * scale, 16, 20

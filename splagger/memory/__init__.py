@@ -1,4 +1,4 @@
-"""The memory of an agent: it embeds transitions, encodes them in order, and aggregates part of the encoding."""
+"""The agent's memory, which embeds transitions, encodes them in order, and aggregates part of the encoding."""
 
 from splagger.memory.decoder import Decoder as Decoder
 from splagger.memory.embedding import EmbeddingSizes as EmbeddingSizes

@@ -1,4 +1,4 @@
-"""What a latent should explain: the reward, or the next state, of any step of its task."""
+"""The decoder, which predicts the reward or the next state of any step of a task from a latent."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from splagger.spaces import ActionSpace
 
 
 class Decoder(eqx.Module):
-    """Predicts r from (z, s, a, s') or s' from (z, s, a), with embeddings of its own (PEARL-vari)."""
+    """A network that predicts r from (z, s, a, s'), or s' from (z, s, a), with its own embeddings (PEARL-vari)."""
 
     state: Linear
     action: Linear
@@ -44,7 +44,7 @@ class Decoder(eqx.Module):
         )
 
     def error(self, latent: Float[Array, " z"], step: Transition) -> Float[Array, ""]:
-        """Squared error of the prediction for one step, averaged over its dimensions."""
+        """Returns the squared error of the prediction for one step, averaged over dimensions."""
         state = jax.nn.relu(self.state(step.obs))
         action = jax.nn.relu(self.action(self.space.encode(step.action)))
         if self.predicts_state:

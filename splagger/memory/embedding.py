@@ -1,4 +1,4 @@
-"""What the memory sees of one step: (s, a, r, s') → x."""
+"""The embedding of one transition: (s, a, r, s') → x."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from splagger.spaces import ActionSpace
 
 
 class Transition(NamedTuple):
-    """One step of a task: what was seen, done, gained, and seen next."""
+    """One step of a task: observation, action, reward and next observation."""
 
     obs: Float[Array, "*batch obs"]
     action: Num[Array, "*batch"] | Float[Array, "*batch action"]
@@ -22,7 +22,7 @@ class Transition(NamedTuple):
 
 
 class EmbeddingSizes(NamedTuple):
-    """Widths of the embeddings of state, action and reward."""
+    """Sizes of the embeddings of state, action and reward."""
 
     state: int = 32
     action: int = 8
@@ -30,14 +30,14 @@ class EmbeddingSizes(NamedTuple):
 
 
 class Nothing(eqx.Module):
-    """No numbers at all, whatever happened: for memories that look at nothing."""
+    """An embedding of size 0, for encoders that ignore their inputs."""
 
     def __call__(self, inputs) -> Float[Array, " 0"]:
         return jnp.zeros(0)
 
 
 class TransitionEmbedding(Preparable):
-    """x = [φ(s); φ(a); φ(r); φ(s')], each φ a linear layer with ReLU, the state's shared.
+    """x = [φ(s); φ(a); φ(r); φ(s')], where each φ is a linear layer with ReLU; s and s' share one.
 
     >>> from splagger.spaces import Discrete
     >>> embed = TransitionEmbedding.create(jr.key(0), 5, Discrete(4), EmbeddingSizes())
@@ -74,7 +74,7 @@ class TransitionEmbedding(Preparable):
         return self.prepared()(transition)
 
     def prepared(self) -> "JoinedEmbedding":
-        """The same function as one affine map of [s; a; r; s']: one matmul instead of three."""
+        """Returns the same function as one affine map of [s; a; r; s'], with one matmul instead of three."""
         layers = self.state, self.action, self.reward, self.state
         weight = jax.scipy.linalg.block_diag(*(layer.weight for layer in layers))
         return JoinedEmbedding(

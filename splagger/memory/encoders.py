@@ -1,6 +1,6 @@
-"""The table of encoders, and those that have no state of their own.
+"""The table of encoders, and the encoders without a state.
 
-The recurrent encoders and the Transformer are those of `splagger.nn`.
+The recurrent encoders and the Transformer are in `splagger.nn`.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from splagger.nn.scan import over_axes
 
 
 class Pointwise(AbstractEncoder):
-    """eₜ = tanh(W xₜ + b): encodes each step alone, so that an aggregate of it ignores order.
+    """eₜ = tanh(W xₜ + b). Each step is encoded independently, so that an aggregate ignores the order.
 
     >>> pointwise = Pointwise.create(jr.key(0), 5, 8)
     >>> pointwise.unroll(pointwise.start(), jnp.ones((7, 5)), jnp.zeros(7, bool))[1].shape
@@ -47,7 +47,7 @@ class Pointwise(AbstractEncoder):
 
 
 class Constant(AbstractEncoder):
-    """eₜ = e: ignores its inputs. An agent with this encoder acts on the present observation alone."""
+    """eₜ = e for any input. An agent with this encoder acts on the current observation only."""
 
     value: Float[Array, " width"]
 
@@ -96,7 +96,7 @@ class Projected(AbstractEncoder):
 
 Build = Callable[[Key[Array, ""], int, int, int], AbstractEncoder]
 
-# name → build(key, inputs, width, context); only attention needs to know the longest context
+# name → build(key, inputs, width, context); only the Transformer uses the context
 ENCODERS: dict[str, Build] = {
     "constant": lambda key, inputs, width, context: Constant.create(key, width),
     "pointwise": lambda key, inputs, width, context: Pointwise.create(key, inputs, width),

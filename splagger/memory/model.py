@@ -20,7 +20,7 @@ from splagger.tables import lookup
 
 
 class Memory(NamedTuple):
-    """The state of a memory. Its size does not grow with time, except a Transformer's with its context."""
+    """The state of a memory. Its size is constant; only a Transformer's depends on its context."""
 
     encoder: Any
     aggregate: Any
@@ -28,10 +28,10 @@ class Memory(NamedTuple):
 
 
 class SequenceModel(eqx.Module):
-    """A memory for any JAX training loop: feed it inputs, read `output`, empty it with `reset`.
+    """A memory for any JAX training loop: it takes inputs and returns outputs.
 
-    `unroll` equals repeated `step`, with resets anywhere. A reset empties the memory *before* its
-    step is taken: set it on the first step of a new task.
+    `unroll` equals repeated `step`, with resets anywhere. A reset empties the memory *before* the step, so
+    set it on the first step of a new task.
 
     >>> memory = SequenceModel.create(jr.key(0), input_size=6)
     >>> state = memory.start()
@@ -65,12 +65,12 @@ class SequenceModel(eqx.Module):
         """Builds a memory; the defaults are SplAgger's.
 
         - `input_size`: the size of an embedded input.
-        - `encoder`: a name in `ENCODERS`; `width` is its number of neurons.
-        - `aggregator`: the running maximum if not given.
+        - `encoder`: a name in `ENCODERS`, with `width` neurons.
+        - `aggregator`: the running maximum by default.
         - `skip`: the fraction of neurons that bypass the aggregator.
         - `bottleneck`: project to `output_size` before the aggregator instead of after it.
-        - `context`: the longest sequence that an attention encoder can attend to.
-        - `embedding`: maps each input to `input_size` numbers; the identity if not given.
+        - `context`: the number of steps that a Transformer can attend to.
+        - `embedding`: maps each input to `input_size` numbers; the identity by default.
         """
         _check_sizes(input_size, width, skip, output_size)
         encoder_key, output_key = jr.split(key)
@@ -92,7 +92,7 @@ class SequenceModel(eqx.Module):
         return jax.eval_shape(self.start).output.shape[0]
 
     def start(self) -> Memory:
-        """Returns an empty memory. Its output is that of one all-zero input, which is then forgotten."""
+        """Returns an empty memory. Its output is the output for one all-zero input, which is not kept."""
         encoder, aggregate = self.encoder.start(), self.aggregation.start()
         _, e = self.encoder.step(encoder, jnp.zeros(self.encoder.input_size), False)
         _, mixed = self.aggregation.step(aggregate, e, False)
@@ -107,16 +107,16 @@ class SequenceModel(eqx.Module):
         return Memory(encoder, aggregate, output), output
 
     def unroll(self, memory: Memory, inputs, resets: Bool[Array, "T *batch"]):
-        """Returns (last memory, all T outputs) of a sequence; leaves of `inputs` have a leading T.
+        """Returns (last memory, all T outputs) of a sequence; leaves of `inputs` have a leading time axis T.
 
-        With more axes after T, which `memory` must have too, many sequences are unrolled side by side.
+        Axes after T are batch axes, which `memory` must have too.
         """
         return self.unroll_embedded(memory, over_axes(self._embed, resets.ndim)(inputs), resets)
 
     def unroll_embedded(
         self, memory: Memory, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]
     ):
-        """`unroll` of inputs that are embedded already."""
+        """Returns the same as `unroll`, for inputs that are already embedded."""
         encoder, es = self.encoder.unroll_batch(memory.encoder, xs, resets)
         aggregate, mixed = self.aggregation.unroll(memory.aggregate, es, resets)
         outputs = over_axes(self.projection, resets.ndim)(mixed)
@@ -126,7 +126,9 @@ class SequenceModel(eqx.Module):
         x = self.embedding(inputs)
         if x.shape != (self.encoder.input_size,):
             expected = self.encoder.input_size
-            raise SettingError(f"this memory takes inputs of shape ({expected},), got {x.shape}")
+            raise SettingError(
+                f"inputs of this memory must have shape ({expected},), got {x.shape}"
+            )
         return x
 
 
@@ -141,5 +143,5 @@ def _check_sizes(input_size, width, skip, output_size):
             raise SettingError(f"{name} must be at least 1, got {value}")
     if not 0 <= skip <= 1:
         raise SettingError(
-            f"skip is the fraction of neurons that bypass the aggregator, 0 to 1, got {skip}"
+            f"skip must be the fraction of neurons that bypass the aggregator, 0 to 1, got {skip}"
         )

@@ -1,4 +1,4 @@
-"""Split aggregation: some neurons go through a permutation-invariant aggregator, the others skip it."""
+"""Split aggregation: a permutation-invariant aggregator for some neurons, a bypass for the others."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from splagger.nn.scan import over_axes
 class SplitAggregation(eqx.Module):
     """concat(e[:skip], g(e₁[skip:], …, eₜ[skip:])): the first `skip` neurons bypass the aggregator g.
 
-    With skip = 0 all neurons are aggregated, with skip = width none.
+    With skip = 0, all neurons are aggregated; with skip = width, none.
     """
 
     aggregator: AbstractAggregator

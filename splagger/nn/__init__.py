@@ -1,4 +1,4 @@
-"""Neural building blocks. They need JAX and Equinox only; code written for GPUs is in `splagger.nn.gpu`."""
+"""Neural network building blocks, which depend on JAX and Equinox only. GPU code is in `splagger.nn.gpu`."""
 
 from splagger.nn.attention import Transformer as Transformer
 from splagger.nn.encoder import AbstractEncoder as AbstractEncoder

@@ -15,14 +15,14 @@ from splagger.nn.layers import LayerNorm, Linear
 
 
 class Cache(NamedTuple):
-    """What each block has seen since the last reset: a ring of `context` tokens a block."""
+    """The tokens since the last reset: a ring buffer of `context` tokens per block."""
 
     tokens: Float[Array, "blocks context token"]
     count: Int[Array, ""]
 
 
 class Attention(eqx.Module):
-    """Multi-head attention; keys have no bias, since softmax would not notice it."""
+    """Multi-head attention. Keys have no bias, because softmax is invariant to it."""
 
     query: Linear
     key_weight: Float[Array, "token token"]
@@ -37,7 +37,7 @@ class Attention(eqx.Module):
         return cls(linear(q), uniform_fan_in(k, (size, size), size), linear(v), linear(o), heads)
 
     def __call__(self, query: Float[Array, " n"], tokens: Float[Array, "S n"], visible):
-        """Attends from one token to those of `tokens` that are `visible` [S]."""
+        """Attends from one token to the `visible` ones [S] among `tokens`."""
         q = self.query(query).reshape(self.heads, -1)
         k = (tokens @ self.key_weight.T).reshape(len(tokens), self.heads, -1)
         v = jax.vmap(self.value)(tokens).reshape(len(tokens), self.heads, -1)
@@ -47,7 +47,7 @@ class Attention(eqx.Module):
 
 
 class Block(eqx.Module):
-    """Post-norm: x ← LN(x + attention); x ← LN(x + linear(x))."""
+    """A post-norm block: x ← LN(x + attention); x ← LN(x + linear(x))."""
 
     attention: Attention
     attention_norm: LayerNorm
@@ -67,10 +67,10 @@ class Block(eqx.Module):
 
 
 class Transformer(AbstractEncoder):
-    """Attention over the transitions since the last reset, the newest `context` of them.
+    """Attention over the inputs since the last reset, or the newest `context` of them.
 
-    Its memory grows with the context, unlike that of every other encoder here: O(context) numbers
-    and O(context) work a step.
+    Unlike those of all other encoders, its state grows with the context: it takes O(context) numbers and
+    O(context) work per step.
 
     >>> transformer = Transformer.create(jr.key(0), 5, 32, context=10)
     >>> transformer.unroll(transformer.start(), jnp.ones((7, 5)), jnp.zeros(7, bool))[1].shape
@@ -87,7 +87,7 @@ class Transformer(AbstractEncoder):
         cls, key: Key[Array, ""], inputs: int, width: int, context: int, size: int = 16
     ) -> "Transformer":
         if context < 1:
-            raise SettingError(f"a Transformer needs a context of at least 1 step, got {context}")
+            raise SettingError(f"a Transformer's context must be at least 1 step, got {context}")
         token, output, *blocks = jr.split(key, 4)
         return cls(
             Linear.create(token, inputs, size),
@@ -105,9 +105,9 @@ class Transformer(AbstractEncoder):
         return Cache(jnp.zeros((len(self.blocks), self.context, size)), jnp.int32(0))
 
     def step(self, state: Cache, x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
-        """Writes the new token into each block's ring and attends to what is there."""
+        """Writes the new token into each block's ring and attends to the ring."""
         count = jnp.where(reset, 0, state.count)
-        visible = jnp.arange(self.context) <= count  # all of the ring once it is full
+        visible = jnp.arange(self.context) <= count  # the whole ring once it is full
         token, rings = self.token(x), []
         for block, ring in zip(self.blocks, state.tokens, strict=True):
             ring = jnp.where(reset, jnp.zeros_like(ring), ring)
@@ -116,7 +116,7 @@ class Transformer(AbstractEncoder):
         return Cache(jnp.stack(rings), count + 1), self.output(token)
 
     def unroll(self, state: Cache, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
-        """Attends to the ring and to the sequence's own past at once, under one mask."""
+        """Attends to the ring and to the sequence's past together, under one mask."""
         ages, segments = self._layout(state, resets)
         steps = self.context + jnp.arange(len(xs))
         same = segments[steps][:, None] == segments[None, :]
@@ -124,15 +124,15 @@ class Transformer(AbstractEncoder):
         visible = same & (age >= 0) & (age < self.context)
         tokens, rings = jax.vmap(self.token)(xs), []
         for block, ring in zip(self.blocks, state.tokens, strict=True):
-            everything = jnp.concatenate([ring, tokens])
-            rings.append(self._last_ring(everything, ages, segments))
-            tokens = jax.vmap(block, in_axes=(0, None, 0))(tokens, everything, visible)
+            all_tokens = jnp.concatenate([ring, tokens])
+            rings.append(self._last_ring(all_tokens, ages, segments))
+            tokens = jax.vmap(block, in_axes=(0, None, 0))(tokens, all_tokens, visible)
         return Cache(jnp.stack(rings), ages[-1] + 1), jax.vmap(self.output)(tokens)
 
     def _layout(self, state, resets):
-        """For the ring's slots and then the T steps: position since the reset, and segment.
+        """Returns (position since the reset, segment) of the ring's slots, followed by those of the T steps.
 
-        An unwritten slot is in segment -1, which no step is in.
+        Unwritten slots are in segment -1, which contains no step.
         """
         slots = jnp.arange(self.context)
         newest = state.count - 1
@@ -147,9 +147,9 @@ class Transformer(AbstractEncoder):
         segments = jnp.concatenate([slot_segment, jnp.cumsum(resets)])
         return jnp.concatenate([slot_age, step_age]), segments
 
-    def _last_ring(self, everything, ages, segments):
-        """The ring after the last step: of each slot, the newest token of the last segment."""
-        live = (segments == segments[-1]) & (ages > ages[-1] - self.context)
-        slots = jnp.where(live, ages % self.context, self.context)  # out of range is dropped
-        empty = jnp.zeros((self.context, everything.shape[1]))
-        return empty.at[slots].set(everything, mode="drop")
+    def _last_ring(self, tokens, ages, segments):
+        """Returns the ring after the last step: the newest `context` tokens of the last segment."""
+        kept = (segments == segments[-1]) & (ages > ages[-1] - self.context)
+        slots = jnp.where(kept, ages % self.context, self.context)  # out of range: dropped
+        empty = jnp.zeros((self.context, tokens.shape[1]))
+        return empty.at[slots].set(tokens, mode="drop")

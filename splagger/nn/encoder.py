@@ -1,4 +1,4 @@
-"""What every sequence encoder has in common, and modules that do part of their work once before a loop."""
+"""The interface of sequence encoders, and of modules that can do part of their work once before a loop."""
 
 from abc import abstractmethod
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ Tree = TypeVar("Tree")
 class AbstractEncoder(eqx.Module):
     """Encodes x₁ … x_T as e₁ … e_T, one step at a time or a whole sequence at once.
 
-    `unroll` must equal repeated `step`. A reset empties the state *before* its step is taken.
+    `unroll` must equal repeated `step`. A reset empties the state *before* the step.
     """
 
     @property
@@ -40,7 +40,7 @@ class AbstractEncoder(eqx.Module):
     def unroll_batch(
         self, state: Any, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]
     ) -> tuple[Any, Array]:
-        """Applies `unroll` to many sequences side by side; encoders with a faster way override this."""
+        """Applies `unroll` to a batch of sequences. Encoders with a faster implementation override this."""
         unroll = self.unroll
         for _ in range(1, resets.ndim):
             unroll = jax.vmap(unroll, in_axes=(0, 1, 1), out_axes=(0, 1))
@@ -52,7 +52,7 @@ class Preparable(eqx.Module):
 
     @abstractmethod
     def prepared(self) -> Any:
-        """Returns the same function, with everything done that does not depend on its inputs."""
+        """Returns the same function with all work done that does not depend on its inputs."""
 
 
 def prepare(tree: Tree) -> Tree:

@@ -1,4 +1,4 @@
-"""Initializers: each takes a key and a shape (out, in) and returns a float32 matrix."""
+"""Initializers. Each takes a key and a shape (out, in) and returns a float32 matrix."""
 
 import functools as ft
 
@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 
 def uniform_fan_in(key: Key[Array, ""], shape: tuple[int, ...], fan_in: int) -> Float[Array, "..."]:
-    """U(±1/√fan_in), the default of a linear layer in the reference code's framework."""
+    """Draws from U(±1/√fan_in), the default for linear layers in the reference code's framework."""
     bound = fan_in**-0.5
     return jr.uniform(key, shape, minval=-bound, maxval=bound)
 
@@ -17,10 +17,10 @@ def uniform_fan_in(key: Key[Array, ""], shape: tuple[int, ...], fan_in: int) -> 
 def orthogonal(
     key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0
 ) -> Float[Array, "out in"]:
-    """A matrix with orthonormal rows or columns (whichever are fewer), uniform among them, times `gain`.
+    """Draws a uniformly distributed matrix with orthonormal rows or columns (the fewer ones), times `gain`.
 
-    It is the polar factor of a Gaussian matrix, by Newton-Schulz iteration X ← 1.5 X - 0.5 X XᵀX: plain
-    matmuls, which compile in no time and batch under vmap, where a QR decomposition does neither.
+    Computes the polar factor of a Gaussian matrix by Newton-Schulz iteration, X ← 1.5 X - 0.5 X XᵀX. Unlike a
+    QR decomposition, it consists of plain matmuls, which compile fast and batch under vmap.
     """
     x = jr.normal(key, (max(shape), min(shape)))
     matmul = ft.partial(jnp.matmul, precision="highest")
@@ -30,7 +30,7 @@ def orthogonal(
 
 
 def normc(key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0) -> Float[Array, "out in"]:
-    """Rows drawn from N(0, I) and rescaled to norm `gain`."""
+    """Draws rows from N(0, I) and rescales them to norm `gain`."""
     rows = jr.normal(key, shape)
     return gain * rows / jnp.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -38,6 +38,6 @@ def normc(key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0) -> Flo
 def kaiming_uniform(
     key: Key[Array, ""], shape: tuple[int, int], gain: float = 2**0.5
 ) -> Float[Array, "out in"]:
-    """U(±gain·√(3/fan_in))."""
+    """Draws from U(±gain·√(3/fan_in))."""
     bound = gain * (3 / shape[1]) ** 0.5
     return jr.uniform(key, shape, minval=-bound, maxval=bound)

@@ -1,4 +1,4 @@
-"""Layers whose every leaf is an array, so that plain jit, vmap, grad and optax apply."""
+"""Layers whose leaves are all arrays, so that plain jit, vmap, grad and optax apply."""
 
 from collections.abc import Callable
 
@@ -33,20 +33,20 @@ class Linear(Preparable):
         return matmul(x, self.weight.T, self.weight.dtype) + self.bias
 
     def prepared(self) -> "Linear":
-        """The same for many steps, its matmul in the device's number type if it is a large one."""
+        """Returns the same layer for many calls, with a large weight in the device's number type."""
         dtype = matmul_types().forward if self.weight.shape[1] >= 64 else self.weight.dtype
         return eqx.tree_at(lambda layer: layer.weight, self, rounded(self.weight, dtype))
 
 
 class Identity(eqx.Module):
-    """The map that does nothing: for models that have no layer here."""
+    """The identity map, for models without a layer in its position."""
 
     def __call__(self, x):
         return x
 
 
 class MLP(eqx.Module):
-    """Layers with an activation between them, none after the last."""
+    """A multilayer perceptron, with an activation after every layer but the last."""
 
     layers: tuple[Callable, ...]
     activation: Callable = eqx.field(static=True, default=jnp.tanh)
@@ -65,7 +65,7 @@ class MLP(eqx.Module):
 
 
 class LayerNorm(eqx.Module):
-    """(x - mean) / √(variance + 1e-5), then scaled and shifted."""
+    """Layer normalization: (x - mean) / √(variance + 1e-5), scaled and shifted."""
 
     scale: Float[Array, " n"]
     offset: Float[Array, " n"]

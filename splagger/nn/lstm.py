@@ -1,4 +1,4 @@
-"""The long short-term memory, with an ordinary and a permutation-invariant initialization."""
+"""The long short-term memory (LSTM), with a standard and a permutation-invariant initialization."""
 
 import functools as ft
 import math
@@ -24,7 +24,9 @@ LSTMState = tuple[Float[Array, " H"], Float[Array, " H"]]
 
 
 class LSTM(AbstractEncoder, Preparable):
-    """i, f, o = σ(·);  c' = f·c + i·tanh(·);  h' = o·tanh(c').  Gates are stacked i, f, g, o.
+    """A long short-term memory: i, f, o = σ(·);  c' = f·c + i·tanh(·);  h' = o·tanh(c').
+
+    The gates are stacked in the order i, f, g, o.
 
     >>> lstm = LSTM.create(jr.key(0), 5, 8)
     >>> lstm.unroll(lstm.start(), jnp.ones((7, 5)), jnp.zeros(7, bool))[1].shape
@@ -48,10 +50,10 @@ class LSTM(AbstractEncoder, Preparable):
     def create_invariant(
         cls, key: Key[Array, ""], inputs: int, width: int, epsilon: float = 1e-4
     ) -> "LSTM":
-        """Starts as a running sum: c ≈ Σ tanh(W x), whatever the order of the inputs.
+        """Builds an LSTM that starts as a running sum: c ≈ Σ tanh(W x), for any order of the inputs.
 
         The input and forget gates are 1 - ε for every input, and nothing depends on h
-        (appendix "LSTM Invariant Initialization").
+        (the paper's appendix "LSTM Invariant Initialization").
         """
         lstm = cls.create(key, inputs, width)
         open_gate = math.log((1 - epsilon) / epsilon)
@@ -70,39 +72,39 @@ class LSTM(AbstractEncoder, Preparable):
         return zeros, zeros
 
     def step(self, state: LSTMState, x: Float[Array, " D"], reset: Bool[Array, ""] | bool):
-        """(state, output) after one input; the output is h."""
+        """Returns (state, output) after one input; the output is h."""
         dtype, (h, c) = self.hidden_weight.dtype, empty_if(reset, state)
         inputs = matmul(x, self.input_weight.T, dtype)
         state = self._cell(inputs, matmul(h, self.hidden_weight.T, dtype), c)
         return state, state[0]
 
     def unroll(self, state: LSTMState, xs: Float[Array, "T D"], resets: Bool[Array, " T"]):
-        """(last state, all T outputs); the input matmul is one, before the loop."""
+        """Returns (last state, all T outputs). One matmul before the loop handles all inputs."""
         return self.unroll_batch(state, xs, resets)
 
     def unroll_batch(self, state, xs: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
-        """`unroll` of many sequences side by side."""
+        """Applies `unroll` to a batch of sequences."""
         return (_unroll_for_gpu if on_gpu() else _unroll)(self, state, xs, resets)
 
     def prepared(self) -> "LSTM":
-        """The same for many steps, its weights in the device's number type."""
+        """Returns the same cell for many steps, with weights in the device's number type."""
         return with_rounded_weights(self)
 
     def _cell(self, inputs, hidden, c):
-        """(h', c') of input gates W x and hidden gates U h."""
+        """Returns (h', c'), given W x as `inputs` and U h as `hidden`."""
         i, f, g, o = _gates(inputs + hidden + self.bias)
         c = f * c + i * g
         return o * jnp.tanh(c), c
 
 
 def _gates(arguments):
-    """(i, f, g, o) of their arguments."""
+    """Returns the gates (i, f, g, o) of their stacked arguments."""
     i, f, g, o = jnp.split(arguments, 4)
     return jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
 
 
 def _unroll(lstm: LSTM, state, xs, resets):
-    """(last state, all hidden states [T, *batch, H]): the definition, for autodiff."""
+    """Returns (last state, all hidden states [T, *batch, H]): the definition, differentiated by autodiff."""
     cell = over_axes(lstm._cell, resets.ndim - 1)
 
     def one(state, x):
@@ -116,14 +118,14 @@ def _unroll(lstm: LSTM, state, xs, resets):
 
 
 def _unroll_for_gpu(lstm: LSTM, state, xs, resets):
-    """The same as `_unroll`."""
+    """Returns the same as `_unroll`, with a derivative written by hand."""
     hs, c = in_rows(ft.partial(_recur, matmul_types(), lstm), state, xs, resets)
     return (hs[-1], c), hs
 
 
 @ft.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _recur(types: MatmulTypes, lstm: LSTM, state, xs, resets):
-    """(all h [T, N, H], the last c [N, H]) of inputs [T, N, D]."""
+    """Returns (all h [T, N, H], last c [N, H]) for inputs [T, N, D]."""
     return _recur_forward(types, lstm, state, xs, resets)[0]
 
 
@@ -137,13 +139,13 @@ def _recur_forward(types, lstm, state, xs, resets):
         state = jax.vmap(lstm._cell)(inputs, matmul(h, weight, types.forward), c)
         return state, state
 
-    room = jax.tree.map(lambda s: jnp.zeros((len(resets), *s.shape)), state)
-    (_, c), states = scan_in_place(one, state, (inputs, resets), room)
+    buffer = jax.tree.map(lambda s: jnp.zeros((len(resets), *s.shape)), state)
+    (_, c), states = scan_in_place(one, state, (inputs, resets), buffer)
     return (states[0], c), (lstm, state, xs, resets, states)
 
 
 def _recur_backward(types, residuals, d_outputs):
-    """A loop backward that carries dh and dc; every matmul that does not wait for them is done for all steps at once.
+    """Loops backward with carries dh and dc. All matmuls that do not depend on them run once for all steps.
 
     With slopes ∂i = g·i(1 - i), ∂f = cₜ₋₁·f(1 - f), ∂g = i(1 - g²), ∂o = tanh(c)·o(1 - o), known before the loop:
     dc += dh·o(1 - tanh²c);  dargₜ = [dc·∂i, dc·∂f, dc·∂g, dh·∂o];  dhₜ₋₁ = dargₜ U;  dcₜ₋₁ = dc·f.
@@ -152,18 +154,18 @@ def _recur_backward(types, residuals, d_outputs):
     d_hs, d_last_c = d_outputs
     h, c = (jnp.concatenate([s[None], ss[:-1]]) for s, ss in zip(start, (hs, cs), strict=True))
     h, c = empty_if(resets[..., None], (h, c))
-    seen = jnp.concatenate([h, xs], axis=-1)
+    inputs = jnp.concatenate([h, xs], axis=-1)
     weight = jnp.concatenate([lstm.hidden_weight, lstm.input_weight], axis=1)
     back = lstm.hidden_weight.astype(types.backward)
 
     def differentiate(arguments, c, new_c):
-        """(∂h'/∂c', f, [∂i; ∂f; ∂g; ∂o]) of one step."""
+        """Returns (∂h'/∂c', f, [∂i; ∂f; ∂g; ∂o]) of one step."""
         i, f, g, o = _gates(arguments.astype(jnp.float32) + lstm.bias)
         out = jnp.tanh(new_c)
         slopes = g * i * (1 - i), c * f * (1 - f), i * (1 - g * g), out * o * (1 - o)
         return o * (1 - out * out), f, jnp.concatenate(slopes)
 
-    by_c, fs, slopes = over_axes(differentiate, 2)(arguments_again(seen, weight, types), c, cs)
+    by_c, fs, slopes = over_axes(differentiate, 2)(arguments_again(inputs, weight, types), c, cs)
 
     def one(carry, x):
         (d_h, d_c), (d_out, by_c, f, slope, reset) = carry, x
@@ -173,12 +175,12 @@ def _recur_backward(types, residuals, d_outputs):
         before = matmul(d_arguments, back, back.dtype), d_c * f
         return empty_if(reset[:, None], before), d_arguments
 
-    of_each = d_hs, by_c, fs, slopes, resets
-    carry, room = (jnp.zeros_like(d_last_c), d_last_c), jnp.zeros(slopes.shape, back.dtype)
-    d_start, d_arguments = scan_in_place(one, carry, of_each, room, reverse=True)
+    per_step = d_hs, by_c, fs, slopes, resets
+    carry, buffer = (jnp.zeros_like(d_last_c), d_last_c), jnp.zeros(slopes.shape, back.dtype)
+    d_start, d_arguments = scan_in_place(one, carry, per_step, buffer, reverse=True)
 
     d_xs = matmul(d_arguments, lstm.input_weight, types.backward)
-    d_weight, d_bias = affine_gradients(d_arguments, seen, types)
+    d_weight, d_bias = affine_gradients(d_arguments, inputs, types)
     d_hidden, d_input = jnp.split(d_weight, [h.shape[-1]], axis=1)
     return LSTM(d_input, d_hidden, d_bias), d_start, d_xs, None
 

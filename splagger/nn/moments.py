@@ -1,4 +1,4 @@
-"""Running mean and variance: state of a training run, not parameters."""
+"""Running mean and variance. They are state of a training run, not parameters."""
 
 import equinox as eqx
 import jax
@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 
 class Moments(eqx.Module):
-    """Running mean and variance of vectors, with the count they rest on."""
+    """The running mean and variance of vectors, and the number of vectors."""
 
     mean: Float[Array, " D"]
     variance: Float[Array, " D"]
@@ -21,7 +21,7 @@ class Moments(eqx.Module):
         return (x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8)
 
     def update(self, batch: Float[Array, "n D"]) -> "Moments":
-        """The moments of everything so far and of `batch` (pooled, population variance)."""
+        """Returns the moments of all data so far and `batch`, with the pooled population variance."""
         n = batch.shape[0]
         mean, variance = batch.mean(axis=0), batch.var(axis=0)
         count, delta = self.count + n, mean - self.mean

@@ -1,4 +1,4 @@
-"""Loops over time: all prefixes of an associative operation, and loops whose arrays stay where they are."""
+"""Loops over time: prefixes of an associative operation, and a scan that writes its results in place."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,14 +11,14 @@ Results = TypeVar("Results")
 
 
 def over_axes(function: Callable, axes: int, in_axes=0) -> Callable:
-    """`function`, mapped over this many leading axes of what `in_axes` does not exempt."""
+    """Maps `function` over this many leading axes of its arguments; `in_axes` is as in `jax.vmap`."""
     for _ in range(axes):
         function = jax.vmap(function, in_axes=in_axes)
     return function
 
 
 def scan_unroll() -> int:
-    """Steps of a loop compiled as one: a GPU launches fewer kernels, a CPU only compiles longer."""
+    """Returns the loop unrolling factor. Unrolling saves kernel launches on a GPU, but nothing on a CPU."""
     return 1 if jax.default_backend() == "cpu" else 4
 
 
@@ -29,10 +29,10 @@ def scan_in_place(
     ys: Results,
     reverse: bool = False,
 ) -> tuple[Tree, Results]:
-    """`jax.lax.scan`, with the results written into `ys`, whose leaves are [T, …].
+    """Computes the same as `jax.lax.scan`, and writes the results into `ys`, whose leaves are [T, …].
 
-    A scan that is mapped over runs moves time in front of them, which copies every array it reads and
-    writes. Here time is an index into arrays that stay as they are. Not differentiable without those copies.
+    A scan under vmap moves the time axis to the front, which copies every array that it reads or writes.
+    Here time is an index, and arrays keep their layout. Differentiating this loop would bring the copies back.
     """
     length = jax.tree.leaves(ys)[0].shape[0]
 
@@ -47,12 +47,12 @@ def scan_in_place(
 
 
 def prefix_scan(join: Callable[[Tree, Tree], Tree], elements: Tree, reverse: bool = False) -> Tree:
-    """x₁, x₁∘x₂, x₁∘x₂∘x₃, … for leaves [T, …]; from the end, x_T, x_T∘x_{T-1}, …, if `reverse`.
+    """Computes x₁, x₁∘x₂, x₁∘x₂∘x₃, … for leaves [T, …]; if `reverse`, x_T, x_T∘x_{T-1}, … from the end.
 
-    `join(a, b)` gets and gives trees of leaves [n, …], `a` nearer to the start of the scan. About √T
-    blocks are scanned side by side, then their totals: 2√T steps in a row where a plain loop takes T, and
-    2T joins. `jax.lax.associative_scan` has log T steps, but each is code of its own: ten times as long to
-    compile, and no faster on the sequences of a rollout.
+    `join(a, b)` takes and returns trees with leaves [n, …], where `a` is nearer to the start of the scan.
+    About √T blocks are scanned in parallel, then their totals: 2√T sequential steps instead of the T of a
+    plain loop, and 2T joins. `jax.lax.associative_scan` has log T steps, but each is compiled separately: it
+    takes ten times as long to compile and is not faster for sequences as long as a rollout.
     """
     length = jax.tree.leaves(elements)[0].shape[0]
     blocks = max(1, round(length**0.5))
@@ -74,12 +74,12 @@ def prefix_scan(join: Callable[[Tree, Tree], Tree], elements: Tree, reverse: boo
     last, within = jax.lax.scan(step, first, jax.tree.map(lambda c: c[1:], columns))
     within = jax.tree.map(lambda f, w: jnp.concatenate([f[None], w]), first, within)
 
-    totals = jax.tree.map(lambda t: t[:, None], last)  # each block's, one at a time
+    totals = jax.tree.map(lambda t: t[:, None], last)  # the totals of the blocks
     start = jax.tree.map(lambda t: t[0], totals)
     _, before = jax.lax.scan(step, start, jax.tree.map(lambda t: t[1:-1], totals))
     before = jax.tree.map(lambda s, b: jnp.concatenate([s, b[:, 0]]), start, before)
 
-    if blocks > 1:  # every block but the first continues what came before it
+    if blocks > 1:  # every block but the first continues the blocks before it
         rest = jax.tree.map(lambda w: w[:, 1:], within)
         joined = jax.vmap(join, in_axes=(None, 0))(before, rest)
         within = jax.tree.map(lambda w, j: jnp.concatenate([w[:, :1], j], axis=1), within, joined)

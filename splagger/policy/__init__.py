@@ -1,4 +1,4 @@
-"""From latent and observation to action and value."""
+"""Policies: latents, hypernetworks, and distributions over actions."""
 
 from splagger.nn import Moments as Moments
 from splagger.policy.actor_critic import ActorCritic as ActorCritic

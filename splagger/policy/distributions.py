@@ -1,4 +1,4 @@
-"""What a policy says: a distribution over actions."""
+"""Distributions over actions."""
 
 import equinox as eqx
 import jax
@@ -9,7 +9,7 @@ from splagger.spaces import Continuous, Discrete
 
 
 class Categorical(eqx.Module):
-    """P(a) = softmax(logits)ₐ.
+    """A categorical distribution: P(a) = softmax(logits)ₐ.
 
     >>> Categorical(jnp.array([0.0, 5.0])).mode().item()
     1
@@ -21,14 +21,14 @@ class Categorical(eqx.Module):
         return self.perturbed(Discrete(self.logits.shape[0]).noise(key))
 
     def perturbed(self, noise: Float[Array, " actions"]) -> Int[Array, ""]:
-        """The sample that this noise of the action space makes."""
+        """Returns the sample that this noise of the action space gives."""
         return jnp.argmax(self.logits + noise)
 
     def mode(self) -> Int[Array, ""]:
         return jnp.argmax(self.logits)
 
     def log_prob(self, action: Int[Array, ""]) -> Float[Array, ""]:
-        # A one-hot product instead of an index: its gradient is no scatter.
+        # A one-hot product instead of an index, so that its gradient is not a scatter.
         chosen = jax.nn.one_hot(action, self.logits.shape[0])
         return jnp.sum(jax.nn.log_softmax(self.logits) * chosen)
 
@@ -37,7 +37,7 @@ class Categorical(eqx.Module):
 
 
 class DiagonalGaussian(eqx.Module):
-    """N(mean, std²) in each dimension, std = max(1e-6, exp(log_std)); nothing is squashed.
+    """N(mean, std²) in each dimension, with std = max(1e-6, exp(log_std)) and without squashing.
 
     >>> DiagonalGaussian(jnp.array([2.0]), jnp.array([0.0])).mode().tolist()
     [2.0]
@@ -54,7 +54,7 @@ class DiagonalGaussian(eqx.Module):
         return self.perturbed(Continuous(self.mean.shape[0]).noise(key))
 
     def perturbed(self, noise: Float[Array, " actions"]) -> Float[Array, " actions"]:
-        """The sample that this noise of the action space makes."""
+        """Returns the sample that this noise of the action space gives."""
         return self.mean + self.std * noise
 
     def mode(self) -> Float[Array, " actions"]:

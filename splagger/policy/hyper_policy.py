@@ -1,4 +1,4 @@
-"""The whole policy π(a | s, latent): two embeddings around a hypernetwork."""
+"""The policy π(a | s, latent): embeddings of both inputs, and a hypernetwork."""
 
 import equinox as eqx
 import jax
@@ -14,9 +14,9 @@ from splagger.spaces import ActionSpace, Discrete
 
 
 class HyperPolicy(eqx.Module):
-    """h = tanh(W s), z = tanh(V latent), then the base policy that the hypernetwork makes of z.
+    """A base policy of h = tanh(W s), whose weights a hypernetwork generates from z = tanh(V latent).
 
-    The latent reaches the action through the generated weights alone.
+    The latent affects the action through the generated weights only.
 
     >>> from splagger.spaces import Discrete
     >>> policy = HyperPolicy.create(jr.key(0), 5, 24, Discrete(4))
@@ -53,7 +53,7 @@ class HyperPolicy(eqx.Module):
     def __call__(
         self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]
     ) -> tuple[Distribution, Float[Array, ""]]:
-        """(distribution over actions, value) of a normalized observation."""
+        """Returns (distribution over actions, value) of a normalized observation."""
         policy, x = self._policy_and_input(obs, latent)
         numbers, value = policy(x)
         return self._distribution(numbers), value
@@ -61,14 +61,14 @@ class HyperPolicy(eqx.Module):
     def distribution(
         self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]
     ) -> Distribution:
-        """The distribution alone: half the work where no value is needed."""
+        """Returns the distribution without the value, which halves the work."""
         policy, x = self._policy_and_input(obs, latent)
         return self._distribution(policy.actor(x))
 
     def evaluate_batch(
         self, obs: Float[Array, "B obs"], latents: Float[Array, "B latent"]
     ) -> tuple[Distribution, Float[Array, " B"]]:
-        """Returns (distributions, values) of a batch: a vmap of `__call__`, by fewer and larger matmuls."""
+        """Returns (distributions, values) of a batch; equals a vmap of `__call__`, with fewer and larger matmuls."""
         policies, x = self._policies_and_inputs(obs, latents)
         numbers, values = policies(x)
         return jax.vmap(self._distribution)(numbers), values

@@ -1,4 +1,4 @@
-"""From the memory's output to what the policy is conditioned on."""
+"""Latents: how the memory's output conditions the policy."""
 
 from abc import abstractmethod
 
@@ -11,31 +11,31 @@ from splagger.nn import Moments
 
 
 class AbstractLatent(eqx.Module):
-    """How the memory's output conditions the policy. `noise` is standard normal."""
+    """A map from the memory's output and standard normal `noise` to the policy's latent."""
 
     @abstractmethod
     def size(self, output_size: int) -> int:
-        """How many numbers the policy gets."""
+        """Returns the size of the latent."""
 
     def noise_size(self, output_size: int) -> int:
-        """How many random numbers a latent is made with."""
+        """Returns the number of random numbers behind one latent."""
         return 0
 
     @abstractmethod
     def __call__(self, output: Float[Array, " out"], noise: Float[Array, " z"], moments: Moments):
-        """The latent of this output."""
+        """Returns the latent of an output."""
 
     def kl(self, output: Float[Array, " out"], previous: Float[Array, " out"]) -> Float[Array, ""]:
-        """How far this belief is from the previous one; 0 where there is no belief."""
+        """Returns the KL divergence of this belief from the previous one; 0 for latents without a belief."""
         return jnp.zeros(())
 
     def prior(self, output: Float[Array, " out"]) -> Float[Array, " out"]:
-        """The output that stands for no knowledge: the standard normal."""
+        """Returns the output that represents the prior, a standard normal."""
         return jnp.zeros_like(output)
 
 
 class Deterministic(AbstractLatent):
-    """The output itself; ignores the noise."""
+    """The output itself, without noise."""
 
     def size(self, output_size):
         return output_size
@@ -45,7 +45,7 @@ class Deterministic(AbstractLatent):
 
 
 class Gaussian(AbstractLatent):
-    """A sample of N(mean, exp(log variance)), reparameterized: output = [mean; log variance]."""
+    """A reparameterized sample of N(mean, exp(log variance)), where output = [mean; log variance]."""
 
     def size(self, output_size):
         return output_size // 2
@@ -62,7 +62,7 @@ class Gaussian(AbstractLatent):
 
 
 class Belief(AbstractLatent):
-    """(mean, log variance) itself, normalized, with no gradient into the memory (PEARL-vari)."""
+    """The normalized (mean, log variance), without gradient into the memory (PEARL-vari)."""
 
     def size(self, output_size):
         return output_size
@@ -72,7 +72,7 @@ class Belief(AbstractLatent):
 
 
 def gaussian_kl(q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, ""]:
-    """KL(q ‖ p) of diagonal Gaussians given as [mean; log variance]."""
+    """Returns KL(q ‖ p) of diagonal Gaussians given as [mean; log variance]."""
     (mean_q, log_q), (mean_p, log_p) = jnp.split(q, 2), jnp.split(p, 2)
     ratio = jnp.exp(log_q - log_p) + (mean_q - mean_p) ** 2 * jnp.exp(-log_p)
     return 0.5 * jnp.sum(ratio - 1.0 + log_p - log_q)

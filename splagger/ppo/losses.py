@@ -15,15 +15,15 @@ def gae(
     discount: float,
     decay: float,
 ) -> Float[Array, "T ..."]:
-    """Aₜ = bₜ (δₜ + γλ mₜ Aₜ₊₁) with δₜ = rₜ + γ mₜ Vₜ₊₁ - Vₜ.
+    """Returns advantages Aₜ = bₜ (δₜ + γλ mₜ Aₜ₊₁) with δₜ = rₜ + γ mₜ Vₜ₊₁ - Vₜ.
 
     m = 0 at the end of a *task*: value flows across the episodes of a meta-episode. b = 0 where a time limit
-    `truncated` the episode: such a step says nothing about its action.
+    truncated the episode, because the step is not informative about its action.
     """
-    live, counts = discount * (1.0 - task_done), 1.0 - truncated
+    discounts, kept = discount * (1.0 - task_done), 1.0 - truncated
     next_value = jnp.concatenate([value[1:], last_value[None]])
-    delta = reward + live * next_value - value
-    return recurrence(counts * decay * live, counts * delta, reverse=True)
+    delta = reward + discounts * next_value - value
+    return recurrence(kept * decay * discounts, kept * delta, reverse=True)
 
 
 def standardize(advantage: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -44,9 +44,9 @@ def scale_rewards(
     Gₜ = γ Gₜ₋₁ + rₜ for each environment, reset after the last reward of a task. The variance at step t is that
     of every G up to and including step t.
     """
-    alive = jnp.concatenate([jnp.ones((1, rewards.shape[1])), 1.0 - task_done[:-1]])
+    continues = jnp.concatenate([jnp.ones((1, rewards.shape[1])), 1.0 - task_done[:-1]])
     first = rewards[0] + discount * scale.running
-    returns = recurrence(discount * alive, rewards.at[0].set(first))
+    returns = recurrence(discount * continues, rewards.at[0].set(first))
     offsets = returns - scale.mean  # offsets from the old mean, so that sums do not cancel
     count = scale.count + rewards.shape[1] * jnp.arange(1.0, len(rewards) + 1)
     shift = jnp.cumsum(offsets.sum(axis=1)) / count

@@ -43,7 +43,7 @@ def trajectory_loss(
     latents = mean + jnp.exp(0.5 * log_variance) * jr.normal(noise_key, mean.shape)
 
     def decoding_error(latent, chosen):
-        """The summed error of one belief over the steps it decodes."""
+        """Returns the summed error of one belief over the steps that it decodes."""
         picked = jax.tree.map(lambda leaf: leaf[chosen], steps)
         return jax.vmap(decoder_error, in_axes=(None, 0))(latent, picked).sum()
 

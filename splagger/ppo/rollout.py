@@ -61,7 +61,7 @@ def collect(
         obs = actors.env.obs
         action, log_prob = actor.act(actors.memory, obs, action_noise, normalizers, explore)
         state, step = env.advance(env_noise, actors.env, action)
-        # Between episodes the agent sees the start of the next one; only a task's end is really an end.
+        # Between episodes of a task, the next observation is the first one of the next episode.
         next_obs = jnp.where(step.task_done, step.next_obs, state.obs)
         transition = Transition(obs, action, step.reward, next_obs)
         memory = actor.observe(actors.memory, transition, step.task_done)

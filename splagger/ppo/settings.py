@@ -18,7 +18,7 @@ UPDATE_NOISES = ("stored", "fresh", "none")
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Settings that shape the compiled program; the defaults are those of the T-Mazes."""
+    """Settings that shape the compiled program; the defaults are for the T-Mazes."""
 
     envs: int = 16  # environments side by side
     steps: int = 700  # of each environment in a rollout
@@ -45,9 +45,7 @@ class PPOConfig:
     reconstruction_steps: int = 3  # per PPO update
     trajectories: int = 25  # per reconstruction step
     beliefs: int = 50  # per trajectory: random times whose belief must reconstruct it
-    decoded: int | None = (
-        None  # steps that each belief decodes; None: as many as a meta-episode has
-    )
+    decoded: int | None = None  # steps that each belief decodes; None: a meta-episode's steps
     buffer: int = 100_000  # trajectories kept
 
     def __post_init__(self):

@@ -1,7 +1,7 @@
 """THE LOOP: rollout → advantages → PPO epochs → reconstruction → replay. Everything here is pure.
 
     init(config, tunables, key) → TrainState
-    update(config, tunables, state) → (TrainState, metrics)      one rollout and what is learned from it
+    update(config, tunables, state) → (TrainState, metrics)      one rollout and the learning from it
     block(config, tunables, state) → (TrainState, metrics)       `eval_interval` updates, then an evaluation
     train(config, tunables, key) → (TrainState, metrics [blocks])
 
@@ -59,7 +59,7 @@ class TrainState(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What an update learns from: one entry per step, leaves [T · N, …]."""
+    """The data of one update, one entry per step; leaves [T · N, …]."""
 
     obs: Float[Array, "B obs"]
     action: Array
@@ -301,7 +301,7 @@ def train(config: Config, tunables: Tunables, key: Key[Array, ""]) -> tuple[Trai
 
 
 def _optimizers(config: PPOConfig):
-    """Adam's steps for a learning rate of 1: `_descend` applies the rate."""
+    """Returns optimizers with a learning rate of 1; `_descend` applies the actual rate."""
 
     def clipped_adam(epsilon):
         clip = optax.clip_by_global_norm(config.max_grad_norm)
@@ -330,7 +330,7 @@ def _set_temperature(agent: Agent, temperature) -> Agent:
 
 
 def _empty_buffer(config: Config) -> Buffer:
-    """Makes room for `ppo.buffer` trajectories, but for no more than the run can produce."""
+    """Allocates `ppo.buffer` trajectories, but not more than the run can produce."""
     ppo, env = config.ppo, config.env
     obs = jnp.zeros(env.obs_size)
     example = Transition(obs, env.space.zero(), jnp.zeros(()), obs)

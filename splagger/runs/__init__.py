@@ -1,6 +1,6 @@
 """What a run is and what it leaves behind: description, folder, curves, checkpoints, analyses, provenance.
 
-Reading needs no JAX. `Run` does, so it is imported when it is first asked for.
+Reading needs no JAX. `Run` does, so it is imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any

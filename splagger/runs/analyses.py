@@ -1,4 +1,4 @@
-"""The files of an analysis: <out>/<analysis>/<when>/values.csv, and analysis.json with its provenance. Needs no JAX."""
+"""The files of an analysis: <out>/<analysis>/<when>/values.csv and analysis.json. Needs no JAX."""
 
 import csv
 import io
@@ -20,19 +20,19 @@ INITIALIZATION = "initialization"
 
 
 class AnalysisKey(NamedTuple):
-    """What names an analysis: `when` is "initialization" or the environment that the agents were trained on."""
+    """The name of an analysis, and `when`: "initialization" or the environment that the agents were trained on."""
 
     name: str
     when: str
 
     @property
     def folder(self) -> Path:
-        """The folder below that of all analyses."""
+        """The folder of this analysis, relative to the folder of all analyses."""
         return Path(self.name) / self.when
 
 
 class Value(NamedTuple):
-    """One row of values.csv; `dimension` is 0 where there is only one."""
+    """One row of values.csv; `dimension` is 0 if there is only one."""
 
     method: str
     seed: int
@@ -42,7 +42,7 @@ class Value(NamedTuple):
 
 
 def rows_of(method: str, seed: int, values: np.ndarray, first_step: int = 0) -> list[Value]:
-    """Returns the numbers [steps, dimensions] as rows; NaN means that there is no number.
+    """Returns an array [steps, dimensions] as rows; NaN marks a missing value.
 
     >>> rows_of("rnn", 0, np.array([[1.0], [np.nan], [3.0]]))[-1]
     Value(method='rnn', seed=0, step=2, dimension=0, value=3.0)
@@ -54,7 +54,7 @@ def rows_of(method: str, seed: int, values: np.ndarray, first_step: int = 0) -> 
 
 
 def write_analysis(folder: Path, rows: Iterable[Value], description: dict[str, Any]) -> None:
-    """Writes both files, each atomically; they replace those that were there."""
+    """Writes or replaces both files, each atomically."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Value._fields)
@@ -89,7 +89,7 @@ def read_description(folder: str | Path) -> dict[str, Any]:
     except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
         raise _damaged(path, error) from None
     if not isinstance(found, dict):
-        raise _damaged(path, "it holds no description")
+        raise _damaged(path, "it is not a JSON object")
     return found
 
 
@@ -100,4 +100,4 @@ def find_analyses(root: str | Path) -> list[AnalysisKey]:
 
 
 def _damaged(path: Path, reason: object) -> RunError:
-    return RunError(f"{path} is damaged ({reason}); make that analysis again")
+    return RunError(f"{path} is damaged ({str(reason).strip()}); make that analysis again")

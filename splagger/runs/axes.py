@@ -1,6 +1,6 @@
 """The axes of a sweep, as rows of data. Adding an axis is one row here and one field in `Tunables`.
 
-This table drives grid points, tunables, command line, digests and the columns of curves. Needs no JAX.
+This table drives grid points, tunables, the command line, digests and the columns of curves. Needs no JAX.
 """
 
 import numbers
@@ -16,12 +16,13 @@ Plan = Mapping[str, Any]  # the description of a run as plain data, see `Run.des
 
 @dataclass(frozen=True)
 class Axis:
-    """One quantity that the members of a run may differ in.
+    """One quantity in which the members of a run may differ.
 
     - `name`: the column in curves.csv; `plural` names the values in run.json, in Python and on the command line.
-    - `tunable`: the field of `Tunables` that gets the value, or None for the seed, which makes the random key.
-    - `default`: the values if nothing is given, as a function of the run's plan.
-    - `needs`: what a method must have for the axis to matter, as a function of the plan and in words.
+    - `tunable`: the field of `Tunables` that holds the value; None for the seed, which makes the random key.
+    - `default`: computes the default values from the run's plan.
+    - `help`: the help text on the command line.
+    - `needs`: whether the run described by a plan depends on the axis.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Axis:
 
 
 def first_temperature(aggregator: Any) -> float:
-    """Returns the temperature of a described aggregator, or of the first one inside it; 0 without any.
+    """Returns the temperature of a described aggregator or of the first one inside it; 0 if there is none.
 
     >>> first_temperature({"kind": "Halves", "second": {"kind": "Softmax", "temperature": 0.1}})
     0.1
@@ -79,17 +80,19 @@ AXES = (
 )
 BY_PLURAL: dict[str, Axis] = {axis.plural: axis for axis in AXES}
 PLURALS = tuple(BY_PLURAL)
-# The axes besides rate and seed: runs that differ in one of them are different settings of a method.
+# All axes but rate and seed: members that differ in one of these are different settings of a method.
 SETTINGS = tuple(axis for axis in AXES if axis.name not in ("rate", "seed"))
 
 
 def numbers_of(plural: str, given: Any) -> tuple[float | int, ...]:
-    """Returns one number or several as a tuple of floats (of ints for seeds); checks their range."""
+    """Converts one number or several to a tuple of floats (ints for seeds) and checks their range."""
     values = [given] if isinstance(given, numbers.Real) else given
     try:
         found = tuple(float(value) for value in values)
     except (TypeError, ValueError):
-        raise SettingError(f"{plural} takes a number or a list of numbers, got {given!r}") from None
+        raise SettingError(
+            f"{plural} must be a number or a list of numbers, got {given!r}"
+        ) from None
     if plural == "seeds":
         return _seeds(found)
     for value in found:

@@ -8,7 +8,7 @@ from splagger.errors import RunError
 from splagger.runs.folder import CHECKPOINTS, RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves, named_shapes
 
-# Names of arrays that were called otherwise in checkpoints of version 0.1 (new prefix, old prefix).
+# Arrays that had other names in checkpoints of version 0.1: (new prefix, old prefix).
 RENAMED = (
     ("actors.env.fingerprint", "life.env.mark"),
     ("actors.", "life."),
@@ -17,16 +17,16 @@ RENAMED = (
 
 
 def saved_updates(folder: RunFolder) -> list[int]:
-    """Returns the updates after which a whole checkpoint was written, oldest first."""
+    """Returns the updates that have a complete checkpoint, oldest first."""
     path = folder.path / CHECKPOINTS
     names = [p.name for p in path.iterdir()] if path.is_dir() else []
     return sorted(int(name) for name in names if name.isdigit())
 
 
 def save_checkpoint(folder: RunFolder, update: int, state: Any) -> None:
-    """Writes the whole state, then removes older ones; a reader never sees half of it.
+    """Writes a checkpoint atomically, then removes older ones.
 
-    A checkpoint of this update that exists already holds the same state, and stays.
+    An existing checkpoint of the same update holds the same state and is kept.
     """
     import orbax.checkpoint as ocp
 
@@ -37,7 +37,7 @@ def save_checkpoint(folder: RunFolder, update: int, state: Any) -> None:
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save((path / str(update)).absolute(), named_leaves(state))
             checkpointer.wait_until_finished()
-    except ValueError as error:  # this is how Orbax reports a full disk
+    except ValueError as error:  # Orbax reports a full disk in this way
         raise OSError(str(error)) from error
     for old in saved_updates(folder):
         if old != update:
@@ -63,7 +63,7 @@ def restore_checkpoint(folder: RunFolder, example: Any) -> tuple[int, Any] | Non
 
 
 def _read(source: Path, shapes: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of a checkpoint by their present names."""
+    """The arrays of a checkpoint by their current names."""
     import orbax.checkpoint as ocp
 
     is_old = "'life." in (source / "_METADATA").read_text()

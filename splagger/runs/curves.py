@@ -1,4 +1,4 @@
-"""curves.csv: one row per evaluation and member, written and read here only. Needs no JAX."""
+"""curves.csv, with one row per evaluation and member: its only writer and reader. Needs no JAX."""
 
 import csv
 import io
@@ -16,15 +16,15 @@ CURVES = "curves.csv"
 
 
 def curves_path(folder: Path) -> Path:
-    """Returns the path of a run's curves: as they were written, or compressed with gzip afterwards."""
+    """Returns the path of a run's curves, which may have been compressed with gzip after training."""
     plain, packed = folder / CURVES, folder / f"{CURVES}.gz"
     return packed if packed.is_file() and not plain.is_file() else plain
 
 
 def read_curves(folder: Path, columns: Sequence[str] | None = None) -> "pandas.DataFrame | None":
-    """Returns the curves of a run, or some of their columns; None before the first evaluation.
+    """Returns the curves of a run, or only some columns; None before the first evaluation.
 
-    Floats are read exactly: written again, they give the same text.
+    Floats are read exactly, so that writing them again gives the same text.
     """
     import pandas
 
@@ -35,11 +35,12 @@ def read_curves(folder: Path, columns: Sequence[str] | None = None) -> "pandas.D
     except (FileNotFoundError, pandas.errors.EmptyDataError):
         return None
     except (ValueError, EOFError, OSError) as error:
-        raise RunError(f"{path} is damaged ({error}); train that run again") from None
+        reason = str(error).strip()  # those of pandas end with a line break
+        raise RunError(f"{path} is damaged ({reason}); train that run again") from None
 
 
 def _exact_floats(version: str) -> dict[str, Any]:
-    """The option with which pandas reads floats exactly; since 3.1 it always does."""
+    """Options that make pandas read floats exactly. Since version 3.1 it always does."""
     is_old = tuple(map(int, version.split(".")[:2])) < (3, 1)
     return {"float_precision": "round_trip"} if is_old else {}
 

@@ -1,4 +1,4 @@
-"""Settings as plain data, and the digest that names an experiment by them."""
+"""Settings as plain data, and the digest that identifies an experiment."""
 
 import dataclasses
 import hashlib
@@ -12,7 +12,7 @@ NEWER_FIELDS = {"update_noise": "stored"}
 
 @runtime_checkable
 class Describes(Protocol):
-    """An object that says itself what determines its behavior."""
+    """An object with its own description of what determines its behavior."""
 
     def describe(self) -> dict[str, Any]: ...
 
@@ -35,16 +35,16 @@ def digest_of(description: dict[str, Any]) -> str:
 
 
 def is_from_this_package(kind: type) -> bool:
-    """Whether a class is ours."""
+    """Returns whether a class is defined in this package."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _code(kind: type) -> dict[str, str]:
-    """A digest of the source of a class that is not ours: editing the class makes another experiment."""
+    """A digest of the source of a custom class: editing the class makes a different experiment."""
     if is_from_this_package(kind):
         return {}
     try:
         source = inspect.getsource(kind)
-    except (OSError, TypeError):  # typed at a prompt: there is no source
+    except (OSError, TypeError):  # a class typed at a prompt has no source
         return {}
     return {"code": hashlib.sha256(source.encode()).hexdigest()[:10]}

@@ -1,10 +1,10 @@
-"""The run folder. Every write is atomic, and one process writes at a time. Needs no JAX.
+"""The run folder. Writes are atomic, and only one process writes at a time. Needs no JAX.
 
 runs/<env>/<method>/<digest>/
-  run.json        everything needed to run it again, and how far it came
+  run.json        everything needed to make the run again, and its progress
   curves.csv      one row per evaluation and member
   checkpoints/    the whole training state (Orbax), see `splagger.runs.checkpoints`
-  tensorboard/    the curves again, as event files
+  tensorboard/    the curves as event files
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes out while the context lasts."""
+        """Holds the folder's lock; raises a RunError if another process holds it."""
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / LOCK, "a") as handle:
             try:
@@ -59,7 +59,7 @@ class RunFolder:
             yield
 
     def clear(self) -> None:
-        """Removes everything that a run has written, except the lock."""
+        """Removes everything that a run wrote, except the lock."""
         for name in (CHECKPOINTS, EVENTS):
             shutil.rmtree(self.path / name, ignore_errors=True)
         for name in (RECORD, CURVES, f"{CURVES}.gz"):

@@ -1,4 +1,4 @@
-"""Trees of arrays as flat dictionaries from names to plain arrays, and back: no code, no devices."""
+"""Conversion between trees of arrays and flat dictionaries from names to numpy arrays."""
 
 import functools as ft
 from typing import Any
@@ -21,7 +21,7 @@ def named_leaves(tree: Any) -> dict[str, np.ndarray]:
 
 
 def named_shapes(tree: Any) -> dict[str, np.ndarray]:
-    """Returns what `named_leaves` of such a tree looks like, without its memory."""
+    """Returns zeros with the names, shapes and types of `named_leaves`, without allocating memory."""
 
     def plain(leaf):
         leaf = jax.eval_shape(jr.key_data, leaf) if _is_key(leaf) else leaf
@@ -31,13 +31,13 @@ def named_shapes(tree: Any) -> dict[str, np.ndarray]:
 
 
 def from_named_leaves(example: Any, leaves: dict[str, np.ndarray]) -> Any:
-    """Returns a tree like `example` from what `named_leaves` gave; a ValueError names what does not fit."""
+    """Inverts `named_leaves` for a tree like `example`; raises a ValueError that names the first mismatch."""
     expected = named_shapes(example)
     for name, array in expected.items():
         found = leaves.get(name)
         if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
             kind = "nothing" if found is None else f"{found.dtype}{list(found.shape)}"
-            raise ValueError(f"{name} is {kind}, not {array.dtype}{list(array.shape)}")
+            raise ValueError(f"{name} must be {array.dtype}{list(array.shape)}, got {kind}")
     stored = iter([leaves[name] for name in expected])
 
     def fill(template):

@@ -1,4 +1,4 @@
-"""Where a result comes from: command, commit, versions, device."""
+"""Provenance of results: command, commit, versions, device."""
 
 import importlib.metadata
 import os
@@ -14,7 +14,7 @@ PACKAGES = ("splagger", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium
 
 
 def provenance(command: str) -> dict[str, Any]:
-    """Returns everything that says how a number was made, as plain data."""
+    """Returns the provenance of a result that `command` produces now on this machine, as plain data."""
     device = jax.devices()[0]
     return {
         "command": command,
@@ -37,19 +37,18 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the source tree; "+" means uncommitted changes.
+    """The commit of the source tree, with "+" if there are uncommitted changes.
 
-    Where the tree was copied without its history, set SPLAGGER_COMMIT.
+    SPLAGGER_COMMIT overrides it, for copies of the tree without their git history.
     """
     if named := os.environ.get("SPLAGGER_COMMIT"):
         return named
-    where = Path(__file__).parent
+    folder = str(Path(__file__).parent)
 
     def git(*args):
-        done = subprocess.run(
-            ["git", "-C", str(where), *args], capture_output=True, text=True, timeout=10
-        )
-        return done.stdout.strip() if done.returncode == 0 else ""
+        command = ["git", "-C", folder, *args]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        return result.stdout.strip() if result.returncode == 0 else ""
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD")

@@ -1,4 +1,4 @@
-"""What run.json says, as one dataclass with one reader. Needs no JAX."""
+"""run.json as a dataclass, with its only reader. Needs no JAX."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ class RunRecord:
     - `plan`: everything that determines the result, see `Run.describe`.
     - `arguments`: what `Run.create` needs to make the run again.
     - `provenance`: command, commit, versions, device.
-    - `update`, `frames`, `seconds`: how far the run has come; frames are per member, seconds are of training.
-    - `stopped`: members that diverged, with the update at which they did.
+    - `update`, `frames`, `seconds`: how far the run has come; frames per member, seconds of training.
+    - `stopped`: maps members that diverged to the update at which they did.
     """
 
     plan: dict[str, Any]
@@ -70,7 +70,7 @@ class RunRecord:
         except json.JSONDecodeError as error:
             raise _damaged(path, str(error)) from None
         if not isinstance(data, dict):
-            raise _damaged(path, "it holds no description")
+            raise _damaged(path, "it is not a JSON object")
         for name, names in (("run", ()), ("arguments", ("env", "method"))):
             part = data.get(name)
             if not isinstance(part, dict) or not all(isinstance(part.get(n), str) for n in names):
@@ -80,8 +80,11 @@ class RunRecord:
                 )
         known = {"plan": data["run"]} | {k: data[k] for k in _OPTIONAL if data.get(k) is not None}
         for name, kind in _OPTIONAL.items():
-            if name in known and not isinstance(known[name], kind):
-                raise _damaged(path, f"{name!r} is {known[name]!r}")
+            if name in known and not _has_type(known[name], kind):
+                expected = getattr(kind, "__name__", kind)
+                raise _damaged(path, f"{name!r} must be of type {expected}, got {known[name]!r}")
+        if not all(_has_type(update, int) for update in known.get("stopped", {}).values()):
+            raise _damaged(path, f"'stopped' must map members to updates, got {known['stopped']!r}")
         return cls(**known)
 
 
@@ -96,6 +99,11 @@ _OPTIONAL: dict[str, Any] = {
     "frames_per_second": int | float,
     "stopped": dict,
 }
+
+
+def _has_type(value: Any, kind: Any) -> bool:
+    """Whether JSON data has a type. In Python a bool is also an int; here it is not."""
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 def _damaged(path: Path, reason: str) -> RunError:

@@ -1,4 +1,4 @@
-"""What to run: one environment, one method, and a grid of rates, seeds and other numbers."""
+"""The description of a run: one environment, one method, and a grid of rates, seeds and other axes."""
 
 import functools as ft
 import itertools
@@ -28,13 +28,13 @@ from splagger.tables import lookup
 Number = float | int
 
 
-# One member of the grid, with a field per axis.
+# One member of the grid; it has one field per axis.
 Point = namedtuple("Point", [axis.name for axis in AXES])
 
 
 @dataclass(frozen=True)
 class Run:
-    """The frozen description of an experiment; its `digest` names the folder.
+    """The immutable description of an experiment; its `digest` names the folder.
 
     >>> run = Run.create("t-ls", "splagger", rates=(1e-3, 3e-4), seeds=3)
     >>> len(run.points), run.config.updates
@@ -58,12 +58,12 @@ class Run:
         episodes: int | None = None,
         **axes: Any,
     ) -> "Run":
-        """Looks up names and fills in defaults from the environment's row and the method.
+        """Looks up names, fills in defaults from the environment's row and the method, and checks everything.
 
-        - `env`: anything that `resolve` knows.
+        - `env`: a name, a row of `ENVS` or an environment, see `splagger.bridges.resolve`.
         - `method`: a name, an import path ("package.module:name") or a `Method`.
         - `frames`: environment steps per member.
-        - `overrides`: maps "ppo.…", "env.…", "network.…" and "method.…" to other values.
+        - `overrides`: maps settings ("ppo.…", "env.…", "network.…", "method.…") to their new values.
         - `episodes`: episodes per task.
         - `axes`: values of any axis of `AXES` by its plural (rates, seeds, kl_weights, …). `seeds` may be a count.
         """
@@ -71,7 +71,7 @@ class Run:
         row = row if episodes is None else row.with_meta(episodes=episodes)
         overrides = _settings(row) | dict(overrides or {})
         row, chosen = override(row, _method(method), overrides)
-        if "env.kwargs" in overrides:  # recorded in one spelling, however they were written
+        if "env.kwargs" in overrides:  # recorded in one spelling
             del overrides["env.kwargs"]
             overrides |= _settings(row)
         frames = row.frames if frames is None else frames
@@ -112,17 +112,17 @@ class Run:
 
     @ft.cached_property
     def digest(self) -> str:
-        """Equal for equal experiments; more frames of the same experiment do not change it."""
+        """Identifies the experiment. Training it for more frames does not change the digest."""
         return digest_of(self.describe())
 
     def folder(self, out: str | Path) -> Path:
-        """Returns the folder below `out` where this run is trained."""
+        """Returns the folder of this run below `out`."""
         return Path(out) / self.row.folder / self.method.name / self.digest
 
     def describe(self) -> dict[str, Any]:
         """Returns everything that determines the result, as plain data.
 
-        Frames count only where a schedule or a buffer depends on them. Elsewhere a longer run begins like a
+        Frames are included only if a schedule or a buffer depends on them. Otherwise a longer run begins like a
         shorter one.
         """
         plan = _plan(self.row, self.method)
@@ -132,7 +132,7 @@ class Run:
         return plan
 
     def arguments(self) -> dict[str, Any]:
-        """Returns the arguments with which `create` makes this run again, as plain data."""
+        """Returns the arguments of `create` that make this run again, as plain data."""
         return {
             "env": self.row.name,
             "method": self.method_path or self.method.name,
@@ -143,9 +143,9 @@ class Run:
         }
 
     def command(self) -> str:
-        """Returns the command line that makes this run; defaults are left out.
+        """Returns the command that makes this run, without defaults.
 
-        Seeds with gaps cannot be given on the command line: a comment says so.
+        The command line cannot express seeds with gaps; a comment then lists them.
         """
         words = ["splagger", "train", self.row.name, self.method_path or self.method.name]
         if self.row.episodes != _default_episodes(self.row.name):
@@ -165,7 +165,7 @@ class Run:
         return shlex.join(words) + (f"  # seeds {self.seeds}, by splagger.train" if gaps else "")
 
     def _updates(self) -> int:
-        """Whole evaluation intervals, at least one."""
+        """The number of updates: whole evaluation intervals, at least one."""
         interval = self.row.ppo.eval_interval
         updates = max(1, self.frames // self.row.ppo.batch)
         return -(-updates // interval) * interval
@@ -177,19 +177,19 @@ class Run:
             if not self.values(axis.plural):
                 raise SettingError(f"a run needs at least one {axis.name.replace('_', ' ')}")
         if len(set(self.points)) < len(self.points):
-            raise SettingError("a rate, seed or other number is listed twice")
+            raise SettingError("a value of rates, seeds or another axis is listed twice")
         self._check_axes_matter()
         self._check_environment()
 
     def _check_axes_matter(self) -> None:
-        """Refuses to sweep what the method does not have: all members would be the same agent."""
+        """Refuses to sweep an axis that the method does not use: all members would be the same agent."""
         plan = _plan(self.row, self.method)
         for axis in AXES:
             if not axis.needs(plan) and self.values(axis.plural) != axis.default(plan):
                 raise SettingError(f"method {self.method.name!r} does not use {axis.plural}")
 
     def _check_environment(self) -> None:
-        """Finds everything that cannot be described, hashed or traced, before anything is written."""
+        """Raises for anything that cannot be described, hashed or traced, before anything is written."""
         meta = self.row.meta
         if meta.horizon < 1:
             raise SettingError(f"{self.row.name}: its horizon must be at least 1 step")
@@ -220,7 +220,7 @@ def _plan(row: EnvRow, method: Method) -> dict[str, Any]:
 
 
 def _grid(plan: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[tuple[Number, ...], ...]:
-    """Values of every axis: those given, or the default of the axis."""
+    """The values of every axis: those given, or the defaults."""
     for plural in given:
         lookup(BY_PLURAL, plural, "axis of a sweep")
     grid = []
@@ -245,12 +245,12 @@ def _method(given: str | Method) -> Method:
         return lookup(METHODS, given, "method")
     found = import_object(given, f"method {given}")
     if not isinstance(found, Method):
-        raise SettingError(f"{given} is not a splagger.Method but a {type(found).__name__}")
+        raise SettingError(f"{given} must be a splagger.Method, got {type(found).__name__}")
     return found
 
 
 def _default_episodes(name: str) -> int | None:
-    """Episodes per task of an environment of this name; None for names that cannot be looked up."""
+    """Episodes per task of the environment with this name; None if it cannot be looked up."""
     try:
         return resolve(name).episodes
     except UserError:
@@ -258,17 +258,17 @@ def _default_episodes(name: str) -> int | None:
 
 
 def _settings(row: EnvRow) -> dict[str, Any]:
-    """The overrides with which the name of a Gymnasium environment means this environment."""
+    """The overrides that turn the name of a Gymnasium environment into this environment."""
     return row.env.settings() if isinstance(row.env, GymEnv) else {}
 
 
 def _is_tested(aggregator: AbstractAggregator) -> bool:
-    """Whether the aggregator and those inside it are this package's, which its tests cover."""
+    """Whether the aggregator and all aggregators inside it belong to this package, whose tests cover them."""
     parts = vars(aggregator).values()
     inner: Sequence = [part for part in parts if isinstance(part, AbstractAggregator)]
     return is_from_this_package(type(aggregator)) and all(map(_is_tested, inner))
 
 
 def _text(value: Any) -> str:
-    """A setting as the command line takes it."""
+    """A value in the syntax of --set."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

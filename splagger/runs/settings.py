@@ -1,4 +1,4 @@
-"""Settings by name, "part.field": each is looked up with its type and given a value of that type."""
+"""Settings by name, "group.field". Values are converted to the type of the field."""
 
 import dataclasses
 import numbers
@@ -15,8 +15,8 @@ from splagger.tables import lookup
 
 
 def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple[EnvRow, Method]:
-    """Returns both with every "part.field" replaced; values are converted to the type of the field."""
-    parts: dict[str, Any] = {
+    """Returns the row and the method with every "group.field" in `overrides` replaced."""
+    groups: dict[str, Any] = {
         "ppo": row.ppo,
         "network": row.network,
         "env": row.env,
@@ -24,22 +24,20 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
     }
     changes: dict[str, dict[str, Any]] = {}
     for path, value in overrides.items():
-        part, _, name = path.partition(".")
-        owner = lookup(parts, part, "setting group")
-        hints = typing.get_type_hints(type(owner))
-        kind = lookup(
-            {k: v for k, v in hints.items() if not k.startswith("_")}, name, f"{part} setting"
-        )
-        changes.setdefault(part, {})[name] = _convert(path, value, kind)
+        group, _, name = path.partition(".")
+        hints = typing.get_type_hints(type(lookup(groups, group, "setting group")))
+        public = {k: v for k, v in hints.items() if not k.startswith("_")}
+        kind = lookup(public, name, f"{group} setting")
+        changes.setdefault(group, {})[name] = _convert(path, value, kind)
     if "name" in changes.get("method", {}):
         raise SettingError("method.name cannot be changed; pass another method instead")
-    new = parts | {p: dataclasses.replace(parts[p], **fields) for p, fields in changes.items()}
+    new = groups | {g: dataclasses.replace(groups[g], **c) for g, c in changes.items()}
     row = dataclasses.replace(row, ppo=new["ppo"], network=new["network"])
     return row.with_meta(env=new["env"]), new["method"]
 
 
 def _convert(path: str, value: Any, kind: Any) -> Any:
-    """Converts a value or a string to the field's type; a string lists several values with commas."""
+    """Converts a value or a string to the field's type; in a string, commas separate several values."""
     if path == "env.kwargs" and isinstance(value, Mapping):
         value = as_json(value)
     origin, options = typing.get_origin(kind), typing.get_args(kind)
@@ -65,7 +63,7 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
         return PLAIN[kind](value)
     except (KeyError, ValueError, TypeError, OverflowError):
         name = getattr(kind, "__name__", kind)
-        raise SettingError(f"{path} takes a {name}, got {value!r}") from None
+        raise SettingError(f"{path} must be of type {name}, got {value!r}") from None
 
 
 def _items(path: str, value: Any) -> list[Any]:

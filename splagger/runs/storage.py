@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Atomic writes, and failures of writing as user errors."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from splagger.errors import RunError
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replaces the content of a file: it holds the old or the new content, whatever happens in between."""
+    """Replaces the content of a file atomically: after a crash it holds either the old or the new content."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w") as handle:
@@ -23,7 +23,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def writing(path: str | Path, advice: str = "choose another path") -> Iterator[None]:
-    """Turns an OSError (no such folder, no permission, a full disk) into a RunError that says what to do."""
+    """Turns an OSError (no such folder, no permission, a full disk) into a RunError that ends with `advice`."""
     try:
         yield
     except OSError as error:

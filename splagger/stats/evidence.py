@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.paper_numbers import PAPER
-from splagger.runs.analyses import AnalysisKey, find_analyses, read_description, read_values
+from splagger.runs.analyses import (
+    VALUES,
+    AnalysisKey,
+    find_analyses,
+    read_description,
+    read_values,
+)
 from splagger.runs.axes import PLURALS
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.runs.record import RunRecord
@@ -32,7 +38,7 @@ class Series:
     given: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def create(cls, env: str, method: str, **given: float) -> "Series":
+    def create(cls, env: str, method: str, **given: float | int) -> "Series":
         return cls(env, method, tuple(sorted((k, float(v)) for k, v in given.items())))
 
     @property
@@ -131,7 +137,7 @@ class Evidence:
 
     def analysis(self, key: AnalysisKey, method: str) -> AnalysisValues | None:
         """Returns the values of one method, or None if that analysis was not made."""
-        if self.analyses is None or not (self.analyses / key.folder).is_dir():
+        if self.analyses is None or not (self.analyses / key.folder / VALUES).is_file():
             return None
         if key not in self._values:
             table = read_values(self.analyses / key.folder)

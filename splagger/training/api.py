@@ -32,12 +32,13 @@ def train(
 ) -> "pandas.DataFrame":
     """Trains all rates × seeds in one program and returns the curves, one row per evaluation and member.
 
-    - `env`: a name, a row of `ENVS`, or an environment: of our protocol, or from `splagger.from_gymnasium` or
-      `splagger.from_gymnax`.
+    - `env`: a name, a row of `ENVS`, an environment of our protocol, or the result of `splagger.from_gymnasium`
+      or `splagger.from_gymnax`.
     - `method`: a name, an import path ("package.module:name") or a `Method`.
-    - `rates`, `seeds`: learning rates, and seeds or their number.
-    - `frames`: environment steps per member; the environment's own number if not given.
-    - `out`: the folder for run folders. A finished run is not trained again, an interrupted one continues.
+    - `rates`: learning rates.
+    - `seeds`: a list of seeds, or their number.
+    - `frames`: environment steps per member; by default those of the environment's row.
+    - `out`: the folder for run folders. A finished run is not trained again; an interrupted one continues.
     - `settings`: overrides such as {"ppo.entropy": 0}.
     - `force`: start over.
     - `show`: print progress.
@@ -45,7 +46,7 @@ def train(
     - `episodes`: episodes per task.
     - `axes`: other axes to sweep: `entropy_weights`, `kl_weights`, `temperatures`.
 
-    The run folder is in the frame's `attrs["folder"]`: pass it to `splagger.load`.
+    The path of the run folder is in the frame's `attrs["folder"]`; `splagger.load` takes it.
     """
     run = Run.create(env, method, frames, settings, episodes, rates=rates, seeds=seeds, **axes)
     folder, _ = execute(run, out, force, save_every, show)

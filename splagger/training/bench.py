@@ -1,4 +1,4 @@
-"""Measuring the speed of training on this machine."""
+"""Measures training speed on this machine."""
 
 import resource
 import time
@@ -21,16 +21,20 @@ def measure(
     blocks: int = 3,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns frames per second of the median block, all runs together, with and without the evaluation at its end.
+    """Times blocks of updates; returns speed, compile time, peak memory and provenance.
 
-    Also returns the seconds of compilation and the peak memory. `settings` are overrides such as {"ppo.envs": 64}.
+    Speed is the frames per second of all runs together in the median block, with and without its evaluation.
+
+    - `runs`: number of agents that train in one program.
+    - `blocks`: number of blocks to time, after one to warm up.
+    - `settings`: overrides such as {"ppo.envs": 64}.
     """
     if runs < 1 or blocks < 1:
         raise SettingError(f"runs and blocks must be positive, got {runs} and {blocks}")
     run = Run.create(env, method, rates=[1e-3], seeds=runs, overrides=settings)
     program = compile_grid(run.config, run.points)
     compile_seconds = program.compile("block")
-    state, _ = program.block(program.init())  # to warm up
+    state, _ = program.block(program.init())  # warm-up
     program.evaluate(state)
     times, evaluations = [], []
     for _ in range(blocks):

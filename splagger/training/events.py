@@ -1,4 +1,4 @@
-"""Curves as TensorBoard event files, one subfolder per run."""
+"""Curves as TensorBoard event files, in one subfolder per member."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,10 @@ from splagger.runs.run import Point
 
 
 class Events:
-    """Writes every metric of every run; does nothing if tensorboardX is not installed."""
+    """Writes all metrics of all members; does nothing if tensorboardX is not installed.
+
+    `frames` is the number of frames at which training continues: events after it are discarded.
+    """
 
     def __init__(self, folder: Path, points: Sequence[Point], frames: int):
         try:
@@ -25,7 +28,7 @@ class Events:
         ]
 
     def add(self, index: int, row: dict[str, Any]) -> None:
-        """Writes one evaluation of one run."""
+        """Writes one evaluation of the member with this index."""
         if not self.writers:
             return
         for name, value in row.items():

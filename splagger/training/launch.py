@@ -1,7 +1,7 @@
 """Launching many experiments, one after another or several at a time.
 
-Several programs can share a GPU: while one compiles or waits for the latency of its steps, the others compute. With
-NVIDIA's Multi-Process Service (`nvidia-cuda-mps-control -d`) their kernels run at the same time.
+Several programs can share a GPU: while one compiles or waits between kernels, the others compute. With NVIDIA's
+Multi-Process Service (`nvidia-cuda-mps-control -d`) their kernels run at the same time.
 """
 
 import concurrent.futures as futures
@@ -23,25 +23,25 @@ from splagger.training.runner import execute
 def train_all(
     runs: Sequence[Run], out: str | Path, jobs: int = 1, save_every: Number = 120.0
 ) -> list[RunFolder]:
-    """Trains each run in a program of its own, `jobs` at a time; returns their folders.
+    """Trains `jobs` runs at a time, each as a separate program; returns their folders.
 
-    If one fails, those that have begun continue to their end or to Ctrl-C, and no other begins.
+    If a run fails, those that have started continue until they end or until Ctrl-C, and no other run starts.
     """
     if jobs < 1:
         raise SettingError(f"jobs must be at least 1, got {jobs}")
     if jobs == 1 or len(runs) < 2:
         return [execute(run, out, save_every=save_every)[0] for run in runs]
-    # No process may reserve the GPU's memory for itself; children inherit this.
+    # By default, each process would reserve most of the GPU's memory. Child processes inherit this setting.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches only this process, which then
+    # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches this process only, which then
     # terminates the children.
     pool = futures.ProcessPoolExecutor(
         min(jobs, len(runs)), multiprocessing.get_context("spawn"), initializer=os.setpgrp
     )
     with pool, _stopped_by_sigterm():
-        begun = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
+        submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
         try:
-            return [RunFolder(future.result()) for future in begun]
+            return [RunFolder(future.result()) for future in submitted]
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
@@ -53,7 +53,7 @@ def train_all(
 
 @contextlib.contextmanager
 def _stopped_by_sigterm():
-    """Treats SIGTERM like Ctrl-C. Outside of the main thread it does nothing: signals are not handled there."""
+    """Treats SIGTERM like Ctrl-C. Does nothing outside of the main thread, where signals cannot be handled."""
 
     def stop(*_):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The compiled program of a whole grid: every run is a member of one vmap, and devices share the members."""
+"""The compiled program of a whole grid: one vmap over all members, which are divided among the devices."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ from splagger.training.compiler import compiler_options, release_memory, set_up_
 class Program(NamedTuple):
     """Functions of the whole grid; leaves have a leading run axis.
 
-    `compile(*names)` compiles some of "init", "evaluate" and "block" at the same time and returns the seconds it
-    took. Without it, each function is compiled when it is first called.
+    `compile(*names)` compiles some of "init", "evaluate" and "block" at the same time and returns the seconds
+    that this took. Without it, each function is compiled when it is first called.
     """
 
     init: Callable[[], train.TrainState]
@@ -36,24 +36,24 @@ class Program(NamedTuple):
 
 
 class _Parts:
-    """Named functions that are compiled ahead of time for given arguments."""
+    """Named functions, compiled ahead of time for given arguments."""
 
     def __init__(self, **functions: tuple[Any, tuple]):
         self.functions = functions
         self.compiled: dict[str, Any] = {}
 
     def compile(self, *names: str) -> float:
-        """Compiles those of `names` that are not compiled yet; returns the seconds it took."""
+        """Compiles those of `names` that are not compiled yet; returns the seconds that this took."""
         started = time.monotonic()
         missing = [name for name in names if name not in self.compiled]
         functions = [self.functions[name] for name in missing]
         lowered = [function.lower(*arguments) for function, arguments in functions]
         if lowered:
-            # All at once for a GPU; the compiler for CPUs uses every core already.
+            # In parallel for a GPU; the compiler for CPUs already uses all cores.
             with ThreadPoolExecutor(len(lowered) if on_gpu() else 1) as pool:
                 programs = pool.map(lambda one: one.compile(), lowered)
                 self.compiled |= dict(zip(missing, programs, strict=True))
-            release_memory()  # half a gigabyte of the compiler's
+            release_memory()  # about half a gigabyte
         return time.monotonic() - started
 
     def __call__(self, name: str, *arguments):
@@ -64,8 +64,8 @@ class _Parts:
 def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     """Returns one program for all of `points`.
 
-    Each of several devices gets an equal share of the runs. Where their number does not divide evenly, the last
-    run is repeated, and the copies are dropped from all results.
+    Several devices get equal shares of the members. If the members cannot be divided evenly, the last one is
+    repeated, and its copies are dropped from all results.
     """
     set_up_compiler()
     devices = jax.devices()[: len(points)]
@@ -96,7 +96,7 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     runs_only = lambda state: jax.tree.map(lambda leaf: leaf[: len(points)], state)  # noqa: E731
 
     def unpack(saved):
-        """Puts saved runs on their devices, with the last one repeated as padding."""
+        """Puts saved members on their devices and repeats the last one as padding."""
         index = np.minimum(np.arange(len(padded)), len(points) - 1)
         return jax.device_put(jax.tree.map(lambda leaf: leaf[index], saved), shard)
 

@@ -1,4 +1,4 @@
-"""How a run is going: a live view on a terminal, plain lines elsewhere."""
+"""Progress of a run: a live view on a terminal, plain lines elsewhere."""
 
 import math
 import time
@@ -18,17 +18,22 @@ class Silent:
         return None
 
     def begin(self, seconds: float) -> None:
-        """Called when the program is compiled, which took so long."""
+        """Called after compilation, with the seconds it took."""
 
     def show(self, update: int, frames: int, rate: float, returns: Sequence[float]) -> None:
-        """Called after every block with the frames a second of training and each run's return."""
+        """Called after each block of updates.
+
+        - `frames`: per member, since the start.
+        - `rate`: frames per second of all members together.
+        - `returns`: the latest return of each member.
+        """
 
     def note(self, text: str) -> None:
-        """Something the user should know."""
+        """Prints a message to the user."""
 
 
 class Lines(Silent):
-    """One line every few seconds: for logs and pipes."""
+    """Prints one line every few seconds, for logs and pipes."""
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class Lines(Silent):
         self.last = now
         best = max((r for r in returns if math.isfinite(r)), default=math.nan)
         self.write(
-            f"{self.title}  update {update}/{self.updates}  {frames:,} frames a run  {rate:,.0f} frames/s"
+            f"{self.title}  update {update}/{self.updates}  {frames:,} frames per run  {rate:,.0f} frames/s"
             f"  {self.remaining(update, frames, rate)}  best return {best:.2f}"
         )
 
@@ -63,7 +68,7 @@ class Lines(Silent):
         self.write(text)
 
     def remaining(self, update, frames, rate) -> str:
-        """Hours, minutes and seconds at this speed."""
+        """Returns the remaining time at this speed: "8:03:20 to go"."""
         left = int((self.updates - update) / max(update, 1) * frames * len(self.points) / rate)
         minutes, seconds = divmod(left, 60)
         hours, minutes = divmod(minutes, 60)
@@ -71,7 +76,7 @@ class Lines(Silent):
 
 
 class LiveView(Lines):
-    """A bar and a table of the return at each rate, redrawn in place."""
+    """A progress bar and a table of returns per learning rate, redrawn in place."""
 
     live: Any = None
 
@@ -97,16 +102,18 @@ class LiveView(Lines):
         from rich.table import Table
 
         head = (
-            f"[bold]{self.title}[/]  {frames:,} frames a run  {rate:,.0f} frames/s"
+            f"[bold]{self.title}[/]  {frames:,} frames per run  {rate:,.0f} frames/s"
             f"  {self.remaining(update, frames, rate)}"
         )
         table = Table("rate", "mean return", "best", "seeds", box=None, header_style="dim")
         for learning_rate in dict.fromkeys(p.rate for p in self.points):
-            mine = [r for p, r in zip(self.points, returns, strict=True) if p.rate == learning_rate]
-            fine = [r for r in mine if math.isfinite(r)]
-            mean = f"{sum(fine) / len(fine):.2f}" if fine else "stopped"
-            best = f"{max(fine):.2f}" if fine else ""
-            table.add_row(f"{learning_rate:g}", mean, best, f"{len(fine)}/{len(mine)}")
+            group = [
+                r for p, r in zip(self.points, returns, strict=True) if p.rate == learning_rate
+            ]
+            finite = [r for r in group if math.isfinite(r)]
+            mean = f"{sum(finite) / len(finite):.2f}" if finite else "stopped"
+            best = f"{max(finite):.2f}" if finite else ""
+            table.add_row(f"{learning_rate:g}", mean, best, f"{len(finite)}/{len(group)}")
         self.live.update(Group(head, ProgressBar(total=self.updates, completed=update), table))
 
     def note(self, text):
@@ -119,7 +126,7 @@ class LiveView(Lines):
 def choose(
     title: str, points: Sequence[Point], updates: int, show: bool | Literal["lines"] = True
 ) -> Silent:
-    """The view that fits where the output goes; "lines" anywhere."""
+    """Returns a live view on a terminal and lines elsewhere; "lines" prints lines everywhere."""
     import sys
 
     if not show:

@@ -1,4 +1,4 @@
-"""Executing a run: blocks of updates, and between them progress, curves, checkpoints and interruptions."""
+"""Executes a run: blocks of updates, and between them progress, curves, checkpoints and interruptions."""
 
 import contextlib
 import math
@@ -42,7 +42,7 @@ TRAINING_METRICS = (
 
 
 class Execution:
-    """One stretch of work on a run, from its last checkpoint (or its start) to its end or an interruption."""
+    """Training of a run from its start or last checkpoint to its end or an interruption."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Execution:
         return state
 
     def _resume(self, program: Program) -> TrainState | None:
-        """Restores the last checkpoint, with the curves cut back to it; None if there is none."""
+        """Restores the last checkpoint and drops later rows of the curves; returns None without a checkpoint."""
         restored = restore_checkpoint(self.folder, program.example)
         if restored is None:
             return None
@@ -148,7 +148,7 @@ class Execution:
                 events.add(index, row)
 
     def _save(self, state: Any, done: bool = False) -> None:
-        """Writes the curves first, then the state: curves on disk never lack rows that the state implies."""
+        """Writes the curves before the state, so that they have all rows up to any saved state."""
         total = self._frames() * len(self.points)
         self.record = replace(
             self.record,
@@ -172,7 +172,7 @@ class Execution:
 
 
 def writing_run(folder: RunFolder):
-    """Reports a full disk as such."""
+    """Turns an OSError, such as a full disk, into a RunError that says how to continue."""
     return writing(
         f"to {folder.path}",
         "the last checkpoint is intact: free some space and run the same command again",
@@ -180,7 +180,7 @@ def writing_run(folder: RunFolder):
 
 
 def _interruptible(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls `function` in a thread: Python handles signals only between steps of the main thread."""
+    """Calls `function` in a thread, so that the main thread can handle signals meanwhile."""
     done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def work():
@@ -200,7 +200,7 @@ def _interruptible(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class _StopRequest:
-    """Notes SIGINT and SIGTERM, so that the present block is finished and saved; a second one stops at once."""
+    """Records SIGINT and SIGTERM, so that the current block is finished and saved; a second signal stops at once."""
 
     def __init__(self, view: progress.Silent):
         self.requested, self.previous, self.view = False, {}, view
@@ -209,7 +209,7 @@ class _StopRequest:
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
                 self.previous[number] = signal.signal(number, self._note)
-            except ValueError:  # not in the main thread, which handles signals itself
+            except ValueError:  # not in the main thread: signals cannot be handled here
                 return self
         return self
 
@@ -264,7 +264,7 @@ def execute(
 
 
 def _is_complete(record: RunRecord, run: Run) -> bool:
-    """Whether a finished run has as many updates as wanted, or no member that could continue."""
+    """Whether a run is finished and has all wanted updates, or no member that could continue."""
     exhausted = len(record.stopped) == len(run.points)
     return record.finished and (exhausted or record.update >= run.config.updates)
 
@@ -274,6 +274,6 @@ def _name(point: Point) -> str:
 
 
 def _ordered(values: dict[str, float]) -> dict[str, float]:
-    """Returns first, then all training metrics, which are NaN before training."""
+    """Sorts columns: first the returns, then all training metrics, which are NaN before training."""
     returns = {k: v for k, v in values.items() if k.startswith("return")}
     return returns | {name: values.get(name, math.nan) for name in TRAINING_METRICS}

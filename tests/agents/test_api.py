@@ -1,4 +1,4 @@
-"""The library's verbs: what train returns, and that a loaded agent is the one that was trained."""
+"""The public functions: what `train` returns, and that a loaded agent is the one that was trained."""
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 import splagger
-from splagger.agent import Agent
-from splagger.errors import RunError
+from splagger.agent import Actor
+from splagger.agents import Player
+from splagger.errors import RunError, SettingError
 from splagger.memory import Transition
 from splagger.training.runner import TRAINING_METRICS
 from tests.close import assert_close
@@ -23,13 +24,12 @@ def player(trained):
 
 @pytest.fixture
 def fresh(player):
-    """The same player, and nothing has happened to it yet."""
-    again = splagger.agents.player.Player
-    return again(player.agent, player.normalizers, player.env, player.point)
+    """The same agent with an empty memory."""
+    return Player(player.agent, player.normalizers, player.env, player.point)
 
 
 def experience(env, steps=6):
-    """Some (obs, action, reward, next_obs) as numpy."""
+    """Returns random (obs, action, reward, next_obs) as numpy."""
     random = np.random.default_rng(0)
     obs = random.normal(size=(steps + 1, env.obs_size)).astype(np.float32)
     actions, rewards = random.integers(env.space.size, size=steps), random.normal(size=steps)
@@ -72,37 +72,37 @@ def test_different_members_are_different_agents(trained):
 
 
 @pytest.mark.parametrize("choice", [{"rate": 0.5}, {"seed": 7}], ids=str)
-def test_a_rate_or_seed_that_was_not_trained_is_refused_with_those_that_were(trained, choice):
+def test_an_untrained_rate_or_seed_is_refused_with_the_trained_ones(trained, choice):
     ((name, value),) = choice.items()
     there = {"rate": r"\[0\.0003, 0\.001\]", "seed": r"\[0, 1\]"}[name]
     with pytest.raises(RunError, match=f"no agent with {name} {value}; it has {name}: {there}"):
         splagger.load(trained, **choice)
 
 
-def test_an_agent_is_loaded_by_any_of_its_numbers(trained):
+def test_an_agent_is_selected_by_any_axis(trained):
     player = splagger.load(trained, 3e-4, 1, entropy_weight=0.1)
     assert player.point[:2] == (3e-4, 0.1) and player.point.seed == 1
     assert player.path == trained
     with pytest.raises(RunError, match=r"no agent with kl_weight 7; it has kl_weight: \["):
         splagger.load(trained, kl_weight=7)
     with pytest.raises(
-        ValueError, match="no setting of an agent 'kl'; there are entropy_weight, kl_weight"
+        SettingError, match="no setting of an agent 'kl'; there are entropy_weight, kl_weight"
     ):
         splagger.load(trained, kl=7)
 
 
 def test_a_folder_without_a_run_cannot_be_loaded(tmp_path):
-    with pytest.raises(RunError, match=r"is no run folder: it has no run\.json"):
+    with pytest.raises(RunError, match=r"is not a run folder: it has no run\.json"):
         splagger.load(tmp_path)
 
 
-def test_a_player_remembers_exactly_what_the_agent_does(fresh):
-    observe, memory = jax.jit(Agent.observe), fresh.agent.start()
+def test_the_memory_of_a_player_equals_that_of_the_actor(fresh):
+    observe, actor, memory = jax.jit(Actor.observe), fresh.agent.actor(), fresh.agent.start()
     for obs, action, reward, next_obs in experience(fresh.env):
         fresh.act(obs)
         fresh.observe(int(action), float(reward), next_obs)
-        seen = jnp.asarray(obs), jnp.int32(action), jnp.float32(reward), jnp.asarray(next_obs)
-        memory = observe(fresh.agent, memory, Transition(*seen), False)
+        step = jnp.asarray(obs), jnp.int32(action), jnp.float32(reward), jnp.asarray(next_obs)
+        memory = observe(actor, memory, Transition(*step), False)
         assert_close(fresh.memory, memory, rtol=0, atol=0)
 
 
@@ -117,7 +117,7 @@ def test_the_end_of_a_task_and_a_reset_empty_the_memory(fresh):
         assert_close(fresh.memory, fresh.agent.start(), rtol=1e-6)
 
 
-def test_actions_are_legal_and_the_likely_one_is_always_the_same(fresh):
+def test_actions_are_legal_and_the_most_likely_one_is_deterministic(fresh):
     obs = experience(fresh.env)[0][0]
     assert type(fresh.act(obs)) is int
     assert len({fresh.act(obs) for _ in range(5)}) == 1
@@ -128,22 +128,22 @@ def test_actions_are_legal_and_the_likely_one_is_always_the_same(fresh):
 @pytest.mark.parametrize("shape", [(4,), (6,), (1, 5), ()])
 def test_observations_of_another_shape_are_refused_with_the_right_one(fresh, shape):
     message = r"obs must have shape \(5,\) \(the last number is the done flag\), got \("
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(SettingError, match=message):
         fresh.act(np.zeros(shape))
 
 
 def test_next_observations_of_another_shape_are_refused_with_the_right_one(fresh):
     fresh.act(np.zeros(5))
-    with pytest.raises(ValueError, match=r"next_obs must have shape \(5,\).*, got \(4,\)"):
+    with pytest.raises(SettingError, match=r"next_obs must have shape \(5,\).*, got \(4,\)"):
         fresh.observe(0, 0.0, np.zeros(4))
 
 
 def test_nothing_can_be_observed_before_an_action(fresh):
-    with pytest.raises(RuntimeError, match=r"call act\(\) before each"):
+    with pytest.raises(SettingError, match=r"call act\(\) before each"):
         fresh.observe(0, 0.0, np.zeros(5))
     fresh.act(np.zeros(5))
     fresh.reset()
-    with pytest.raises(RuntimeError, match=r"call act\(\) before each"):
+    with pytest.raises(SettingError, match=r"call act\(\) before each"):
         fresh.observe(0, 0.0, np.zeros(5))
 
 
@@ -158,18 +158,18 @@ def test_evaluation_has_an_interval_and_depends_on_its_seed_alone(player):
 
 
 def test_an_interval_needs_two_tasks(player):
-    with pytest.raises(ValueError, match="at least 2 tasks, got 1"):
+    with pytest.raises(SettingError, match="at least 2 tasks, got 1"):
         splagger.evaluate(player, tasks=1)
 
 
-def test_watching_writes_a_moving_picture(player, tmp_path):
-    earned = splagger.watch(player, tmp_path / "life.gif", seed=1)
+def test_watch_writes_an_animated_gif(player, tmp_path):
+    earned = splagger.watch(player, tmp_path / "watch.gif", seed=1)
     assert earned in {4.0 * right - 3.0 * (4 - right) for right in range(5)}
-    with Image.open(tmp_path / "life.gif") as picture:
+    with Image.open(tmp_path / "watch.gif") as picture:
         assert picture.format == "GIF" and picture.n_frames > 1
 
 
-def test_an_agent_in_a_file_is_the_agent(trained, tmp_path):
+def test_an_agent_is_loaded_from_a_file_as_it_was_saved(trained, tmp_path):
     player = splagger.load(trained, 3e-4, 1)
     splagger.save_agent(player, tmp_path / "agent.npz")
     again = splagger.load(tmp_path / "agent.npz")
@@ -186,14 +186,14 @@ def test_an_agent_in_a_file_is_the_agent(trained, tmp_path):
         splagger.load(tmp_path / "agent.npz", seed=0)
 
 
-def test_a_file_that_is_no_agent_is_told(trained, tmp_path):
+def test_a_file_that_is_not_an_agent_is_refused(trained, tmp_path):
     (tmp_path / "text.npz").write_text("nothing")
     np.savez(tmp_path / "other.npz", x=np.zeros(2))
     for name in ("text.npz", "other.npz"):
-        with pytest.raises(RunError, match=f"{name} is no agent that splagger wrote"):
+        with pytest.raises(RunError, match=f"{name} is not an agent that splagger wrote"):
             splagger.load(tmp_path / name)
     player = splagger.load(trained)
-    with pytest.raises(ValueError, match=r"written as \.npz, got .*agent\.pt"):
+    with pytest.raises(SettingError, match=r"must end with \.npz, got .*agent\.pt"):
         splagger.save_agent(player, tmp_path / "agent.pt")
     with pytest.raises(RunError, match=r"cannot write .*nowhere"):
         splagger.save_agent(player, tmp_path / "nowhere" / "agent.npz")
@@ -201,5 +201,5 @@ def test_a_file_that_is_no_agent_is_told(trained, tmp_path):
     arrays = dict(np.load(tmp_path / "agent.npz"))
     wider = next(name for name in arrays if name.endswith("hidden_weight"))
     np.savez(tmp_path / "wider.npz", **(arrays | {wider: np.zeros((3, 3), np.float32)}))
-    with pytest.raises(RunError, match=r"hidden_weight is float32\[3, 3\], not float32\["):
+    with pytest.raises(RunError, match=r"hidden_weight must be float32\[.*\], got float32\[3, 3\]"):
         splagger.load(tmp_path / "wider.npz")

@@ -1,16 +1,25 @@
-"""Aggregators that break a law are told which, before they are trained."""
+"""An aggregator that breaks a law is rejected before training, by an error that names the law."""
 
 import jax.numpy as jnp
 import pytest
 
-from splagger import Method
-from splagger import aggregators as ours
+from splagger import Method, aggregators
 from splagger.aggregators import Halves, Max, Sum, check_aggregator
 from splagger.runs.run import Run
 
-OURS = [Max(), Sum(), ours.Mean(), ours.Softmax(0.1), ours.WeightedSoftmax(0.1)]
-OURS += [ours.WeightedMean(), ours.GaussianProduct(), Halves(ours.Mean(), Max())]
-OURS += [ours.StraightThrough(Max())]
+VALID = [
+    Max(),
+    Sum(),
+    aggregators.Mean(),
+    aggregators.Softmax(0.1),
+    aggregators.WeightedSoftmax(0.1),
+]
+VALID += [
+    aggregators.WeightedMean(),
+    aggregators.GaussianProduct(),
+    Halves(aggregators.Mean(), Max()),
+]
+VALID += [aggregators.StraightThrough(Max())]
 
 
 class Fading(Sum):
@@ -33,32 +42,32 @@ class Number(Sum):
         return aggregate.sum()
 
 
-@pytest.mark.parametrize("aggregator", OURS, ids=str)
-def test_right_ones_pass(aggregator):
+@pytest.mark.parametrize("aggregator", VALID, ids=str)
+def test_valid_aggregators_pass(aggregator):
     check_aggregator(aggregator)
 
 
 PROBLEMS = {
     Fading: "Fading: combine is not associative",
     Average: "Average: combine is not associative",
-    Ones: "Ones: empty is no unit of combine",
-    Number: r"Number: read must give a vector, not \(\)",
+    Ones: "Ones: empty is not a unit of combine",
+    Number: r"Number: read must return a vector, got shape \(\)",
 }
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
-def test_wrong_ones_are_told_before_training(kind):
+def test_invalid_aggregators_are_rejected_before_training(kind):
     with pytest.raises(ValueError, match=PROBLEMS[kind]):
         check_aggregator(kind())
     with pytest.raises(ValueError, match=PROBLEMS[kind]):
-        Run.create("t-ls-small", Method("mine", aggregator=kind()))
+        Run.create("t-ls-small", Method("custom", aggregator=kind()))
 
 
-def test_parts_of_ours_are_asked_too():
+def test_parts_of_a_combinator_are_checked():
     with pytest.raises(ValueError, match="Halves: combine is not associative"):
-        Run.create("t-ls-small", Method("mine", aggregator=Halves(Fading(), Max())))
+        Run.create("t-ls-small", Method("custom", aggregator=Halves(Fading(), Max())))
 
 
-def test_a_memory_that_does_not_aggregate_is_not_asked():
-    run = Run.create("t-ls-small", Method("mine", aggregator=Fading(), skip=1.0))
+def test_an_aggregator_that_is_not_used_is_not_checked():
+    run = Run.create("t-ls-small", Method("custom", aggregator=Fading(), skip=1.0))
     assert run.method.skip == 1.0

@@ -1,4 +1,4 @@
-"""Every aggregator is the formula it is named after."""
+"""Every aggregator matches its formula."""
 
 import functools as ft
 
@@ -25,7 +25,7 @@ from tests.close import assert_close
 from tests.parity import numpy_models as naive
 
 WIDTH, STEPS = 8, 9
-# name → aggregator, formula of a whole prefix, numbers read of 8; temperatures divide exactly
+# name → aggregator, formula of a whole prefix, read size for 8 neurons; temperatures divide exactly
 TABLE = {
     "max": (Max(), naive.agg_max, 8),
     "sum": (Sum(), naive.agg_sum, 8),
@@ -47,7 +47,7 @@ NO_RESETS = jnp.zeros(STEPS, bool)
 
 
 def _running_reads(aggregator, es):
-    """What is read of the empty prefix and of every longer one."""
+    """Returns the reads of the empty prefix and of all longer ones."""
     empty = aggregator.empty(es[0])
     rest = jax.vmap(aggregator.read)(prefixes(aggregator, empty, es, NO_RESETS))
     return jnp.concatenate([aggregator.read(empty)[None], rest])
@@ -59,7 +59,7 @@ jacobian_of_reads = jax.jit(jax.jacrev(_running_reads, argnums=1))
 
 @every_row
 @pytest.mark.parametrize("scale", [1.0, 50.0], ids=["ordinary", "large logits"])
-def test_every_prefix_reads_as_the_formula_says(name, scale):
+def test_every_prefix_matches_the_formula(name, scale):
     aggregator, formula, _ = TABLE[name]
     es = np.asarray(scale * ES, np.float64)
     expected = np.stack([formula(es[:t]) for t in range(STEPS + 1)])
@@ -67,14 +67,14 @@ def test_every_prefix_reads_as_the_formula_says(name, scale):
 
 
 @every_row
-def test_straight_through_reads_like_its_inner(name):
+def test_straight_through_reads_like_its_inner_aggregator(name):
     aggregator = TABLE[name][0]
     wrapped = running_reads(StraightThrough(aggregator), ES)
     np.testing.assert_array_equal(wrapped, running_reads(aggregator, ES))
 
 
 @every_row
-def test_read_size_counts_what_is_read(name):
+def test_read_size_is_the_size_of_a_read(name):
     aggregator, _, size = TABLE[name]
     assert read_size(aggregator, WIDTH) == size
     assert read_size(StraightThrough(aggregator), WIDTH) == size
@@ -82,8 +82,8 @@ def test_read_size_counts_what_is_read(name):
 
 
 @every_row
-def test_straight_through_gives_every_past_input_the_identity(name):
-    """Also to inputs that no read shows; logits and weights get nothing."""
+def test_the_straight_through_derivative_is_the_identity_for_every_past_input(name):
+    """Also for inputs that do not affect the read; logits and weights get no gradient."""
     aggregator, _, size = TABLE[name]
     jacobian = jacobian_of_reads(StraightThrough(aggregator), ES)
     for t in range(STEPS + 1):
@@ -118,11 +118,11 @@ def test_the_variance_of_a_gaussian_product_only_falls():
 
 @pytest.mark.parametrize("aggregator", [WeightedSoftmax(), WeightedMean(), GaussianProduct()])
 @pytest.mark.parametrize("wrap", [lambda inner: inner, StraightThrough], ids=["plain", "st"])
-def test_an_odd_width_is_refused_by_name(aggregator, wrap):
-    """Where half of the numbers weigh the other half."""
+def test_the_error_for_an_odd_width_names_the_aggregator(aggregator, wrap):
+    """For aggregators in which half of the numbers weigh the other half."""
     wrapped, name = wrap(aggregator), type(aggregator).__name__
-    for refuse in (wrapped.lift, wrapped.empty):
+    for function in (wrapped.lift, wrapped.empty):
         with pytest.raises(ValueError, match=f"{name} .* 5 is odd"):
-            refuse(jnp.zeros(5))
+            function(jnp.zeros(5))
     with pytest.raises(ValueError, match=name):
         read_size(wrapped, 5)

@@ -1,4 +1,4 @@
-"""Every aggregator is a commutative monoid, and its scan is its loop."""
+"""Every aggregator is a commutative monoid, and its scan equals its loop."""
 
 import functools as ft
 
@@ -52,7 +52,7 @@ every_input = pytest.mark.parametrize("inputs", INPUTS)
 
 @jax.jit
 def _algebra(aggregator, es):
-    """Both sides of each law, for three aggregates of two encodings."""
+    """Returns both sides of each law, for three aggregates of two encodings each."""
     combine = aggregator.combine
     lifted = [aggregator.lift(e) for e in es]
     a, b, c = (combine(lifted[i], lifted[i + 1]) for i in (0, 2, 4))
@@ -74,7 +74,7 @@ def algebra(name, inputs):
 
 
 def scale_of(tree):
-    """The largest number that sums here round off against; the unit of a maximum is none."""
+    """Returns the largest number, which sets the rounding error of sums; ignores the unit of a maximum."""
     leaves = [np.abs(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)]
     return max([1.0, *(float(x[x < 1e30].max(initial=0.0)) for x in leaves)])
 
@@ -123,7 +123,7 @@ def both_reads(*args):
 
 @jax.jit
 def both_gradients(aggregator, aggregate, es, resets):
-    """Reads, and a random combination of their derivatives by temperature, memory and inputs."""
+    """Returns reads, and random combinations of their derivatives by temperature, memory and inputs."""
 
     def differentiate(reads_of):
         reads, vjp = jax.vjp(lambda *args: reads_of(*args, resets), aggregator, aggregate, es)
@@ -133,7 +133,7 @@ def both_gradients(aggregator, aggregate, es, resets):
 
 
 def carried(name):
-    """An aggregate of four encodings from before."""
+    """Returns the aggregate of four earlier encodings."""
     sides, _ = algebra(name, "random")
     return sides["commutative"][0]
 
@@ -149,8 +149,8 @@ RESETS = {
 
 @every_aggregator
 @pytest.mark.parametrize("resets", RESETS)
-def test_prefixes_are_repeated_absorb_with_their_gradients(name, resets):
-    """From an empty and from a carried memory, without and with ties among the encodings."""
+def test_prefixes_equal_repeated_absorb_with_their_gradients(name, resets):
+    """From an empty and from a nonempty aggregate, without and with ties among the encodings."""
     aggregator = AGGREGATORS[name]
     for aggregate in (aggregator.empty(ES[0]), carried(name)):
         for es in (ES, TIES):
@@ -160,7 +160,7 @@ def test_prefixes_are_repeated_absorb_with_their_gradients(name, resets):
 
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("steps", [1, 2, 1000])
-def test_prefixes_are_repeated_absorb_for_few_steps_and_for_many(name, steps):
+def test_prefixes_equal_repeated_absorb_for_few_and_many_steps(name, steps):
     es = jr.normal(jr.key(4), (steps, WIDTH))
     resets = jr.bernoulli(jr.key(5), 0.01, (steps,))
     scan, loop = both_reads(AGGREGATORS[name], carried(name), es, resets)

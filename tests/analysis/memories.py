@@ -1,6 +1,5 @@
-"""Small memories whose derivatives can be written down."""
+"""Small memories with derivatives in closed form."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -8,12 +7,12 @@ import jax.random as jr
 from splagger import SequenceModel
 from splagger.analysis.inputs import Inputs, noise
 from splagger.memory import SplitAggregation
-from splagger.nn import Identity, Linear
+from splagger.nn import AbstractEncoder, Identity, Linear
 
 INPUTS, WIDTH, OUTPUTS, STEPS = 3, 6, 4, 7
 
 
-class LinearEncoder(eqx.Module):
+class LinearEncoder(AbstractEncoder):
     """eₜ = W xₜ + b."""
 
     linear: Linear
@@ -33,7 +32,7 @@ class LinearEncoder(eqx.Module):
 
 
 def linear_memory(aggregator):
-    """f = P g(W x₀ + b, …): all neurons aggregated, nothing but linear maps around it."""
+    """f = P g(W x₀ + b, …): all neurons are aggregated, between two linear maps."""
     encoder_key, output_key = jr.split(jr.key(0))
     encoder = LinearEncoder(Linear.create(encoder_key, INPUTS, WIDTH))
     aggregation = SplitAggregation(aggregator, WIDTH, 0)
@@ -42,7 +41,7 @@ def linear_memory(aggregator):
 
 
 def small_memory(**settings):
-    """A memory of the paper's kind; SplAgger by default."""
+    """Returns a small memory; SplAgger by default."""
     return SequenceModel.create(jr.key(1), INPUTS, width=WIDTH, output_size=OUTPUTS, **settings)
 
 
@@ -51,8 +50,6 @@ def some_noise(memory, seed=2, steps=STEPS) -> Inputs:
 
 
 def given(xs, last=None) -> Inputs:
-    """These embedded inputs, of which the first `last` + 1 count."""
-    nowhere = jnp.zeros(len(xs), bool)
-    return Inputs(
-        xs, jnp.int32(len(xs) - 1 if last is None else last), nowhere, nowhere, jnp.zeros(len(xs))
-    )
+    """Returns these embedded inputs, of which the first `last` + 1 count."""
+    never, last = jnp.zeros(len(xs), bool), len(xs) - 1 if last is None else last
+    return Inputs(xs, jnp.int32(last), never, never, jnp.zeros(len(xs)))

@@ -1,4 +1,4 @@
-"""From a name to files, before training and after it."""
+"""From the name of an analysis to its files, for untrained and trained agents."""
 
 import csv
 import functools as ft
@@ -11,12 +11,13 @@ import pytest
 
 import splagger
 from splagger import ENVS, METHODS
-from splagger.analysis import ANALYSES, Options, analyze, api, read, subjects
+from splagger.analysis import ANALYSES, Options, analyze, api, subjects
 from splagger.analysis.gradients import outputs_of
 from splagger.analysis.inputs import meta_episode
 from splagger.analysis.options import Options as DefinedOptions
 from splagger.cli import main
 from splagger.errors import RunError
+from splagger.runs.analyses import read_description, read_values
 from tests.cli.test_cli import refused
 from tests.close import assert_close
 from tests.tiny import contents, tiny
@@ -30,12 +31,8 @@ NAMES = (
     "memory",
     "adaptation",
 )
-LENGTH, HORIZON, NEURONS, BELIEFS = (
-    6,
-    20,
-    8,
-    6,
-)  # of noise, of a meta-episode; aggregated; a belief's
+# Steps of noise, steps of a meta-episode, aggregated neurons, dimensions of a belief.
+LENGTH, HORIZON, NEURONS, BELIEFS = 6, 20, 8, 6
 SMALL = Options(length=LENGTH, env="tiny", methods=("splagger",), seeds=2)
 
 
@@ -48,65 +45,66 @@ def tiny_environment():
 
 @pytest.fixture(scope="module")
 def everything(tiny_environment, tmp_path_factory):
-    """All analyses of fresh agents; do not write to it."""
+    """Runs all analyses of fresh agents; do not write to the folder."""
     out = tmp_path_factory.mktemp("analysis")
     return out, analyze("all", out=out, options=SMALL)
 
 
 def values_of(folder, method="splagger", seed=0):
-    return [(v.step, v.dimension, v.value) for v in read(folder)[0] if v[:2] == (method, seed)]
+    rows = read_values(folder).itertuples()
+    return [(v.step, v.dimension, v.value) for v in rows if (v.method, v.seed) == (method, seed)]
 
 
-def test_the_names_are_those_that_others_rely_on():
+def test_the_public_names_are_unchanged():
     assert tuple(ANALYSES) == NAMES
     assert splagger.analysis.analyze is analyze and Options is DefinedOptions
 
 
-def test_all_means_all_that_suit_the_method(everything):
+def test_all_runs_every_analysis_that_suits_the_method(everything):
     out, folders = everything
-    suiting = [name for name in NAMES if name != "pearl-variance"]
-    assert folders == [out / name / "initialization" for name in suiting]
+    suitable = [name for name in NAMES if name != "pearl-variance"]
+    assert folders == [out / name / "initialization" for name in suitable]
     assert sorted(contents(out)) == sorted(
         f"{name}/initialization/{file}"
-        for name in suiting
+        for name in suitable
         for file in ("analysis.json", "values.csv")
     )
 
 
-def test_the_files_have_the_agreed_form(everything):
+def test_the_files_have_the_documented_format(everything):
     for folder in everything[1]:
         with open(folder / "values.csv", newline="") as handle:
             assert next(csv.reader(handle)) == ["method", "seed", "step", "dimension", "value"]
-        values, description = read(folder)
-        assert {value.seed for value in values} == {0, 1}
-        assert all(np.isfinite(value.value) for value in values)
+        values, description = read_values(folder), read_description(folder)
+        assert set(values["seed"]) == {0, 1}
+        assert np.isfinite(values["value"]).all()
         assert description["analysis"] == folder.parent.name
         assert description["options"] == json.loads(json.dumps(vars(SMALL)))
         assert {"command", "commit", "versions", "device"} <= set(description["provenance"])
 
 
-def test_a_series_has_one_number_a_step(everything):
+def test_a_series_has_one_number_per_step(everything):
     for folder in everything[1][:4]:
         for seed in (0, 1):
-            places = [(step, dimension) for step, dimension, _ in values_of(folder, seed=seed)]
-            assert places == [(step, 0) for step in range(LENGTH)]
+            indices = [(step, dimension) for step, dimension, _ in values_of(folder, seed=seed)]
+            assert indices == [(step, 0) for step in range(LENGTH)]
     assert values_of(everything[1][0], seed=0) != values_of(everything[1][0], seed=1)
 
 
-def test_memory_tells_events_with_the_floor_before_the_first(everything):
-    values, description = read(everything[0] / "memory" / "initialization")
-    for seed, note in enumerate(description["inputs"]):
-        mine = [value for value in values if value.seed == seed]
-        assert [v.dimension for v in mine if v.step == -1] == list(range(NEURONS))
-        assert all(v.value == 0 for v in mine if v.step == -1)
-        assert {v.step for v in mine} <= set(range(-1, HORIZON))
+def test_memory_records_events_after_an_initial_floor(everything):
+    folder = everything[0] / "memory" / "initialization"
+    for seed, note in enumerate(read_description(folder)["inputs"]):
+        events = values_of(folder, seed=seed)
+        assert [dimension for step, dimension, _ in events if step == -1] == list(range(NEURONS))
+        assert all(value == 0 for step, _, value in events if step == -1)
+        assert {step for step, *_ in events} <= set(range(-1, HORIZON))
         assert note["seed"] == seed and note["steps"] == HORIZON
         assert note["episode_ends"] == [4, 9, 14, 19]
         assert note["signal_steps"] == [0, 1, 5, 6, 10, 11, 15, 16]
 
 
 def test_adaptation_is_the_mean_reward_of_each_step(trained, tmp_path, capsys):
-    """Against 200 meta-episodes one by one; drawn by the command."""
+    """Compared with 200 meta-episodes one by one; the command also draws the picture."""
     main(["analyse", "adaptation", "--run", str(trained), "--out", str(tmp_path)])
     folder = tmp_path / "adaptation" / "t-ls-small"
     assert capsys.readouterr().out.split() == [
@@ -114,26 +112,26 @@ def test_adaptation_is_the_mean_reward_of_each_step(trained, tmp_path, capsys):
         str(folder / "adaptation.png"),
     ]
     player = splagger.load(trained)
-    who = player.agent, player.normalizers
-    live = jax.jit(lambda key: meta_episode(key, player.env, *who, player.env.horizon))
-    earned = np.mean([live(jax.random.key(task)).reward for task in range(200)], axis=0)
+    agent = player.agent, player.normalizers
+    episode = jax.jit(lambda key: meta_episode(key, player.env, *agent, player.env.horizon))
+    expected = np.mean([episode(jax.random.key(task)).reward for task in range(200)], axis=0)
     seed = player.point.seed
     assert [step for step, _, _ in values_of(folder, seed=seed)] == list(range(player.env.horizon))
     values = np.array([value for *_, value in values_of(folder, seed=seed)], np.float32)
-    assert_close(values, earned)
+    assert_close(values, expected)
 
 
-def test_an_environment_of_another_size_is_not_the_usual_one(tmp_path):
+def test_an_environment_of_another_size_is_recorded_as_changed(tmp_path):
     options = replace(SMALL, seeds=1)
-    about = read(analyze("memory", out=tmp_path / "own", options=options)[0])[1]
+    about = read_description(analyze("memory", out=tmp_path / "own", options=options)[0])
     assert (about["env"], about["usual"], about["sequences"]) == ("tiny", True, 1)
-    grown = replace(ENVS["tiny"], episodes=3)
-    fresh_agents = subjects.fresh(METHODS["splagger"], grown, [0])
+    changed = ENVS["tiny"].with_meta(episodes=3)
+    fresh_agents = subjects.fresh(METHODS["splagger"], changed, [0])
     assert not api._usual(fresh_agents)
 
 
 def test_the_same_command_writes_the_same_values(everything, tmp_path):
-    """Also when an analysis is done alone, and with fewer seeds beside it."""
+    """The values depend neither on other analyses in the same call nor on the number of seeds."""
     out, _ = everything
     for name in ("gradient-inputs", "memory"):
         (again,) = analyze(name, out=tmp_path, options=SMALL)
@@ -147,7 +145,7 @@ def test_the_same_command_writes_the_same_values(everything, tmp_path):
     assert_close(values_of(alone), values_of(out / "gradient-inputs" / "initialization"), rtol=1e-4)
 
 
-def test_the_belief_of_pearl_grows_surer(tmp_path):
+def test_the_variance_of_the_belief_of_pearl_falls(tmp_path):
     options = replace(SMALL, methods=("pearl",), seeds=None)
     (folder,) = analyze("pearl-variance", out=tmp_path, options=options)
     values = np.array([value for *_, value in values_of(folder, "pearl")]).reshape(HORIZON, BELIEFS)
@@ -156,42 +154,34 @@ def test_the_belief_of_pearl_grows_surer(tmp_path):
 
 @ft.partial(jax.jit, static_argnums=2)
 def last_gradient(agent, normalizers, env):
-    """Of the summed last of 6 outputs, by each of the transitions that the agent lived through."""
+    """Computes the gradient of the last of 6 summed outputs with respect to the agent's transitions."""
     xs = meta_episode(jax.random.key(0), env, agent, normalizers, 6).xs
     return jax.grad(lambda xs: outputs_of(agent.memory, xs)[-1].sum())(xs)
 
 
-def test_trained_agents_are_those_of_the_folder(trained, tmp_path, capsys):
-    """By the command line, both seeds, on their own transitions; against the definition."""
-    args = [
-        "--run",
-        str(trained),
-        "--out",
-        str(tmp_path),
-        "--real",
-        "--every-seed",
-        "--length",
-        "6",
-    ]
+def test_trained_agents_come_from_the_run_folder(trained, tmp_path, capsys):
+    """Both seeds, on their own transitions, by the command line; compared with the definition."""
+    args = ["--run", str(trained), "--out", str(tmp_path)]
+    args += ["--real", "--every-seed", "--length", "6"]
     main(["analyze", "gradient-inputs", *args])
     assert capsys.readouterr().out.split() == [
         str(tmp_path / "gradient-inputs/t-ls-small/values.csv")
     ]
-    values, description = read(tmp_path / "gradient-inputs" / "t-ls-small")
-    assert {(v.method, v.seed) for v in values} == {("splagger", 0), ("splagger", 1)}
-    assert "analyse gradient-inputs --run" in description["provenance"]["command"]
-    assert "--length 6 --real --every-seed" in description["provenance"]["command"]
+    folder = tmp_path / "gradient-inputs" / "t-ls-small"
+    rows = read_values(folder).itertuples()
+    assert {(v.method, v.seed) for v in rows} == {("splagger", 0), ("splagger", 1)}
+    command = read_description(folder)["provenance"]["command"]
+    assert "analyse gradient-inputs --run" in command
+    assert "--length 6 --real --every-seed" in command
     rate = splagger.load(trained).point.rate
     for seed in (0, 1):
         player = splagger.load(trained, rate, seed)
         gradient = last_gradient(player.agent, player.normalizers, player.env)
-        expected = [
-            value for *_, value in values_of(tmp_path / "gradient-inputs/t-ls-small", seed=seed)
-        ]
-        assert_close(np.linalg.norm(gradient, axis=1), np.array(expected), rtol=1e-3)
+        found = np.array([value for *_, value in values_of(folder, seed=seed)])
+        assert_close(np.linalg.norm(gradient, axis=1), found, rtol=1e-3)
 
 
-def test_a_player_is_as_good_as_its_folder(trained, tmp_path):
+def test_a_player_gives_the_same_values_as_its_folder(trained, tmp_path):
     (by_folder,) = analyze("memory", trained, tmp_path / "a")
     (by_player,) = analyze("memory", splagger.load(trained), tmp_path / "b")
     assert by_folder == tmp_path / "a" / "memory" / "t-ls-small"
@@ -204,29 +194,29 @@ MISTAKES = {
     "permutation --env t-lss": "no environment 't-lss'; did you mean t-ls",
     "permutation --length 0": "length must be at least 1, got 0",
     "permutation --seeds 0": "seeds must be at least 1, got 0",
-    "permutation --task-seed -1": "task_seed must lie in 0",
-    "permutation --run nowhere": "nowhere is no run folder",
-    "memory --methods rnn --env tiny --seeds 1": "aggregated by maximum, as splagger has; not so rnn",
-    "pearl-variance --methods cnp --env tiny": "a belief (mean and variance), as pearl has; not so cnp",
+    "permutation --task-seed -1": "task_seed must be between 0 and 2³¹ - 1, got -1",
+    "permutation --run nowhere": "nowhere is not a run folder",
+    "memory --methods rnn --env tiny --seeds 1": "aggregated by maximum, as splagger has, which rnn lacks",
+    "pearl-variance --methods cnp --env tiny": "a belief (mean and variance), as pearl has, which cnp lacks",
 }
 
 
 @pytest.mark.parametrize("args", MISTAKES)
-def test_mistakes_are_told_in_one_line(args, tmp_path, capsys):
+def test_mistakes_are_reported_in_one_line(args, tmp_path, capsys):
     line = refused(capsys, "analyse", *args.split(), "--out", str(tmp_path))
     assert MISTAKES[args] in line
     assert contents(tmp_path) == {}
 
 
-def test_runs_that_cannot_be_told_apart_are_refused(trained, tmp_path):
+def test_runs_that_cannot_be_distinguished_are_refused(trained, tmp_path):
     with pytest.raises(ValueError, match="two runs of splagger on t-ls-small"):
         analyze("memory", [trained, trained], tmp_path)
 
 
-def test_places_that_cannot_be_written_or_read_are_told(tmp_path, capsys):
+def test_folders_that_cannot_be_written_or_read_are_refused(tmp_path, capsys):
     (tmp_path / "file").touch()
     args = ("--methods", "splagger", "--env", "tiny", "--seeds", "1")
     line = refused(capsys, "analyse", "memory", *args, "--out", str(tmp_path / "file"))
-    assert "cannot write to" in line and "choose another --out" in line
+    assert f"cannot write {tmp_path / 'file'}" in line and "choose another --out" in line
     with pytest.raises(RunError, match=r"holds no analysis: there is no .*values\.csv"):
-        read(tmp_path)
+        read_values(tmp_path)

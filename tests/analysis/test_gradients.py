@@ -1,4 +1,4 @@
-"""Gradients against closed forms, finite differences and plain jax."""
+"""Gradients, compared with closed forms, finite differences and plain JAX."""
 
 import equinox as eqx
 import jax
@@ -44,18 +44,18 @@ def series(measure, memory, options=SUMMED, inputs=None):
 
 
 def through(memory, options):
-    """The size of P W: of an output's derivative by an input that reaches it whole."""
+    """Returns the size of P W: the derivative of an output by an input that passes unchanged."""
     return SIZES[options](np.asarray(memory.projection.weight @ memory.encoder.linear.weight))
 
 
 @both
-def test_a_mean_forgets_the_first_input_as_one_over_t(options):
+def test_the_first_gradient_of_a_mean_decays_as_one_over_t(options):
     memory = linear_memory(Mean())
     expected = through(memory, options) / np.arange(1, STEPS + 1)
     assert_close(series(gradient_first, memory, options), expected)
 
 
-def test_a_sum_and_a_straight_through_gradient_forget_nothing():
+def test_a_sum_and_a_straight_through_gradient_do_not_decay():
     for aggregator in (Sum(), StraightThrough(Max())):
         memory = linear_memory(aggregator)
         expected = np.full(STEPS, through(memory, SUMMED))
@@ -64,14 +64,14 @@ def test_a_sum_and_a_straight_through_gradient_forget_nothing():
 
 
 @both
-def test_a_mean_treats_all_inputs_alike(options):
+def test_a_mean_weighs_all_inputs_equally(options):
     memory = linear_memory(Mean())
     expected = np.full(STEPS, through(memory, options) / STEPS)
     assert_close(series(gradient_inputs, memory, options), expected)
 
 
 def test_the_gradient_of_a_maximum_flows_to_the_step_that_holds_it():
-    """And nowhere, where all encodings stay under the floor: here those of the first neuron."""
+    """If all encodings stay below the floor, as the first neuron's do here, there is no gradient."""
     memory = linear_memory(Max())
     bias = memory.encoder.linear.bias.at[0].set(-100.0)
     memory = eqx.tree_at(lambda m: m.encoder.linear.bias, memory, bias)
@@ -87,7 +87,7 @@ def test_the_gradient_of_a_maximum_flows_to_the_step_that_holds_it():
 
 @pytest.mark.parametrize("aggregator", [StraightThrough(Max()), Max()], ids=["st", "max"])
 def test_the_straight_through_gradient_of_the_parameters_explodes(aggregator):
-    """With equal inputs W's gradient after t steps is that of one, t times if straight through; P's stays."""
+    """With equal inputs, W's gradient after t steps is that of one step, times t if straight through; P's is constant."""
     memory = linear_memory(aggregator)
     inputs = given(jnp.full((STEPS, memory.encoder.input_size), 2.0))
     first = jax.jit(jax.grad(lambda memory: outputs_of(memory, inputs.xs)[0].sum()))(memory)
@@ -100,8 +100,8 @@ def test_the_straight_through_gradient_of_the_parameters_explodes(aggregator):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sizes_are_those_of_the_naive_jacobian(kind):
-    """Both options: the whole of it, and the sum over its outputs."""
+def test_sizes_match_the_naive_jacobian(kind):
+    """Both options: the full Jacobian, and the sum over its outputs."""
     memory = small_memory(**KINDS[kind])
     xs = some_noise(memory).xs
     by_memory, by_xs = jax.jit(jax.jacrev(outputs_of, argnums=(0, 1)))(memory, xs)
@@ -114,13 +114,13 @@ def test_sizes_are_those_of_the_naive_jacobian(kind):
         last = [size(by_xs[-1, :, t]) for t in range(STEPS)]
         found = [series(measure, memory, options) for measure in MEASURES]
         assert_close(np.array(found), np.array([first, parameters, last]))
-        fourth = [size(by_xs[3, :, t]) for t in range(STEPS)]  # where the sequence ends earlier
+        fourth = [size(by_xs[3, :, t]) for t in range(STEPS)]  # for a sequence that ends earlier
         assert_close(series(gradient_inputs, memory, options, given(xs, last=3)), np.array(fourth))
         assert not any(fourth[4:])
 
 
-def test_sizes_are_those_of_finite_differences():
-    """Of SplAgger: AMRL's gradient is no derivative."""
+def test_sizes_match_finite_differences():
+    """Only for SplAgger: AMRL's gradient is not a derivative."""
     memory = small_memory()
     xs = some_noise(memory).xs
     flat, rebuild = ravel_pytree((memory, xs))
@@ -134,7 +134,7 @@ def test_sizes_are_those_of_finite_differences():
     assert_close(found, expected, rtol=5e-3, atol=2e-3)
 
 
-def test_one_step_is_enough():
+def test_a_sequence_may_have_one_step():
     memory = linear_memory(Mean())
     one = some_noise(memory, steps=1)
     by_first, by_inputs = (series(m, memory, inputs=one) for m in (gradient_first, gradient_inputs))

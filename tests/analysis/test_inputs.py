@@ -1,4 +1,4 @@
-"""What memories are fed: the paper's noise, and lives as the agent lived them."""
+"""Inputs of memories: the paper's noise, and the transitions of a meta-episode."""
 
 import jax
 import jax.numpy as jnp
@@ -23,12 +23,12 @@ def agent_of(env, method="splagger"):
     return jax.jit(build, static_argnums=(1, 2, 3))(jr.key(0), METHODS[method], interface, NETWORK)
 
 
-def lived(env, agent, length=1000, seed=0):
+def episode(env, agent, length=1000, seed=0):
     one = jax.jit(lambda agent: meta_episode(jr.key(seed), env, agent, agent.normalizers(), length))
     return jax.device_get(one(agent))
 
 
-def test_noise_is_one_number_for_all_dimensions_or_one_for_each():
+def test_noise_is_shared_by_all_dimensions_or_independent():
     memory = small_memory()
     same, independent = (noise(jr.key(0), memory, 2000, flag).xs for flag in (False, True))
     assert same.shape == independent.shape == (2000, INPUTS)
@@ -38,16 +38,16 @@ def test_noise_is_one_number_for_all_dimensions_or_one_for_each():
         assert abs(xs.mean()) < 0.05 and abs(xs.var() - 1 / 3) < 0.03
 
 
-def test_a_meta_episode_has_the_marks_of_its_maze():
+def test_a_meta_episode_has_the_episode_ends_and_signals_of_its_maze():
     env = MetaEnv(TMaze(length=5, signals=(1, 3)), episodes=3)
-    inputs = lived(env, agent_of(env))
+    inputs = episode(env, agent_of(env))
     assert inputs.xs.shape == (15, 80) and inputs.last == 14
     assert np.flatnonzero(inputs.episode_end).tolist() == [4, 9, 14]
-    # a signal is seen at the end of one transition and at the start of the next
+    # A signal is seen at the end of one transition and at the start of the next.
     assert np.flatnonzero(inputs.signal).tolist() == [0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13]
 
 
-def test_the_pictures_of_mc_ls_that_are_signals():
+def test_only_the_first_picture_of_mc_ls_is_a_signal():
     env = MineMaze(rooms=1)
     for task in (True, False):
         state, obs = env.reset(jr.key(0), jnp.array(task))
@@ -57,52 +57,52 @@ def test_the_pictures_of_mc_ls_that_are_signals():
             assert not env.shows_signal(env.observe(jnp.array(task), state))
 
 
-class Hurried(TMaze):
-    """A maze that claims longer episodes than it has."""
+class ShortMaze(TMaze):
+    """A maze with episodes half as long as its horizon."""
 
     @property
     def spec(self):
         return super().spec._replace(horizon=2 * self.length)
 
 
-def test_what_comes_after_the_task_does_not_count():
-    """And a signal in the first cell is seen at the end of the episode before, but not of the task."""
-    env = MetaEnv(Hurried(length=4, signals=(0,)), episodes=2)
-    inputs = lived(env, agent_of(env))
+def test_steps_after_the_task_do_not_count():
+    """A signal in the first cell is also seen at the end of the previous episode, but not of the previous task."""
+    env = MetaEnv(ShortMaze(length=4, signals=(0,)), episodes=2)
+    inputs = episode(env, agent_of(env))
     assert len(inputs.xs) == 16 and inputs.last == 7
     assert np.flatnonzero(inputs.signal[:8]).tolist() == [0, 3, 4]
 
 
-def test_rewards_add_up_to_what_evaluation_says():
+def test_summed_rewards_match_the_evaluation():
     env = MetaEnv(TMaze(length=5), episodes=3)
     agent = agent_of(env)
     evaluate = jax.jit(lambda key: episode_returns(env, agent, agent.normalizers(), 1, key))
     for seed in range(4):
-        inputs = lived(env, agent, seed=seed)
+        inputs = episode(env, agent, seed=seed)
         episodes = [part.sum() for part in np.split(inputs.reward, 3)]
         assert_close(np.array(episodes), np.asarray(evaluate(jr.key(seed)))[0])
         assert np.any(inputs.reward != 0)
 
 
-def test_rewards_after_the_task_are_none():
-    """What is earned there is another task's: a maze with episodes half as long as claimed, then the next task."""
-    env = MetaEnv(Hurried(length=4), episodes=1)
+def test_rewards_after_the_task_are_zero():
+    """Rewards after the end of the task belong to the next task."""
+    env = MetaEnv(ShortMaze(length=4), episodes=1)
     agent = jax.tree.map(lambda leaf: leaf[None], agent_of(env))
-    who = agent, jax.vmap(type(agent).normalizers)(agent)
-    subject = Subject("splagger", "here", "", "here", env, (0,), *who)
+    normalizers = jax.vmap(type(agent).normalizers)(agent)
+    subject = Subject("splagger", "here", "", "here", env, (0,), agent, normalizers)
     values, _ = measure(ANALYSES["adaptation"], subject, Options())
     assert [value.step for value in values] == list(range(8))
     assert all(value.value == 0 for value in values[4:])
-    one = lived(env, agent_of(env))
+    one = episode(env, agent_of(env))
     assert one.last == 3 and np.abs(one.reward[4:]).sum() > 0
 
 
-def test_inputs_are_what_the_agent_remembered():
-    """Feeding them to the memory gives the memory of an agent that lived through the same task step by step."""
+def test_inputs_reproduce_the_memory_of_the_agent():
+    """Feeding them to the memory gives the same state as acting in the same task step by step."""
     env = MetaEnv(TMaze(length=3), episodes=2)
     agent = agent_of(env)
     length = env.horizon - 1  # one more would empty the memory
-    inputs = lived(env, agent, length)
+    inputs = episode(env, agent, length)
     assert inputs.last == length - 1 and len(inputs.xs) == length
     resets = jnp.zeros(length, bool)
     fed, _ = agent.memory.unroll_embedded(agent.start(), jnp.asarray(inputs.xs), resets)
@@ -110,15 +110,14 @@ def test_inputs_are_what_the_agent_remembered():
     state, memory = env.reset(jr.split(start_key, 1)[0]), agent.start()
 
     @jax.jit
-    def live(state, memory, key):
-        noise_key, _, env_key = jr.split(jr.split(key, 1)[0], 3)
-        noise, normalizers = agent.noise(noise_key), agent.normalizers()
-        action = agent.distribution(memory.output, state.obs, noise, normalizers).mode()
-        new, step = env.step(env_key, state, action)
-        return new, agent.observe(
-            memory, Transition(state.obs, action, step.reward, new.obs), False
-        )
+    def act(state, memory, key):
+        latent_key, action_key, env_key = jr.split(jr.split(key, 1)[0], 3)
+        actor, noise = agent.actor(), agent.sample_noise(latent_key, action_key)
+        chosen = actor.act(memory, state.obs, noise, agent.normalizers(), explore=False)
+        new, step = env.step(env_key, state, chosen.action)
+        transition = Transition(state.obs, chosen.action, step.reward, new.obs)
+        return new, actor.observe(memory, transition, False)
 
     for key in jr.split(run_key, length):
-        state, memory = live(state, memory, key)
+        state, memory = act(state, memory, key)
     assert_close(memory, fed, rtol=1e-4, atol=1e-5)

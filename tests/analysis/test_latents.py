@@ -25,7 +25,7 @@ def variances(memory):
 
 
 def test_equal_precisions_give_one_over_t():
-    """Without weights every step has the precision softplus(bias)."""
+    """With zero weights, every step has the precision softplus(bias)."""
     for bias, precision in ((0.5, np.log1p(np.exp(0.5))), (-5.0, np.log1p(np.exp(-5.0)))):
         where = lambda m: (m.encoder.linear.weight, m.encoder.linear.bias)  # noqa: E731
         memory = pearl()

@@ -1,4 +1,4 @@
-"""Which step set a maximum: against a plain loop, hardest at resets, ties and the floor."""
+"""Which step set a maximum, compared with a plain loop, with resets, ties and the floor."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ LONG = 30
 
 
 def naive(es, resets, floor):
-    """(values, steps), each [T, D], the slow way: looks back from every step to the last reset."""
+    """Returns (values, steps), each [T, D], by looking back from every step to the last reset."""
     values, steps = np.full(es.shape, floor, np.float32), np.full(es.shape, NOTHING_YET)
     for t in range(len(es)):
         start = max([s for s in range(t + 1) if resets[s]], default=0)
@@ -39,8 +39,8 @@ RESETS = {
 
 @pytest.mark.parametrize("floor", [0.0, 0.7, -100.0])
 @pytest.mark.parametrize("resets", RESETS.values(), ids=RESETS)
-def test_the_step_is_that_of_a_plain_loop(resets, floor):
-    # a grid of few values: many ties, also with the floor
+def test_the_step_matches_a_plain_loop(resets, floor):
+    # Few distinct values give many ties, also with the floor.
     es = np.random.default_rng(1).integers(-3, 4, (LONG, 5)).astype(np.float32) / 2
     es[:, 0] = -np.arange(LONG)  # never above the floor of 0
     held = held_over_time(jnp.asarray(es), jnp.asarray(resets), floor)
@@ -57,14 +57,14 @@ def running_maxima(es, resets):
 
 
 @pytest.mark.parametrize("resets", RESETS.values(), ids=RESETS)
-def test_the_value_is_what_the_aggregator_reads(resets):
+def test_the_value_matches_the_aggregator(resets):
     es = jr.normal(jr.key(0), (LONG, 4))
     held = held_over_time(es, jnp.asarray(resets))
     assert_close(held.value, running_maxima(es, jnp.asarray(resets)), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("aggregator, skip", [(Max(), 0.5), (StraightThrough(Max()), 0.0)])
-def test_the_last_event_is_what_the_memory_holds(aggregator, skip):
+def test_the_last_event_matches_the_memory(aggregator, skip):
     memory = small_memory(aggregator=aggregator, skip=skip)
     inputs = some_noise(memory)
 
@@ -78,14 +78,14 @@ def test_the_last_event_is_what_the_memory_holds(aggregator, skip):
     events, read = map(np.asarray, both(memory))
     width = WIDTH - int(WIDTH * skip)
     assert events.shape == (STEPS + 1, width)
-    assert (events[0] == 0).all()  # the floor, before anything is seen
+    assert (events[0] == 0).all()  # the floor, before the first input
     last = [column[~np.isnan(column)][-1] for column in events.T]
     assert_close(np.array(last), read, rtol=0, atol=0)
     for column in events.T:  # a new value is a higher one
         assert (np.diff(column[~np.isnan(column)]) > 0).all()
 
 
-def test_only_maxima_have_a_step():
+def test_only_maxima_have_events():
     assert holds_maxima(small_memory()) and holds_maxima(small_memory(skip=0.0))
     assert holds_maxima(small_memory(aggregator=StraightThrough(Max())))
     for settings in ({"skip": 1.0}, {"aggregator": Mean()}, {"aggregator": Halves(Mean(), Max())}):

@@ -1,4 +1,4 @@
-"""Gymnasium environments with one property each, good and bad; found by name as tests.bridges.gym_probes:NAME."""
+"""Gymnasium environments with one property each, valid and invalid; their path is tests.bridges.gym_probes:NAME."""
 
 import itertools
 
@@ -8,13 +8,13 @@ from gymnasium import spaces
 
 
 class Walk(gymnasium.Env):
-    """Seen: time, a number that the task is, the sum of the actions. Ends at time 4, or at a sum of 3."""
+    """Observes time, the task (a number) and the sum of the actions. Ends at time 4 or at a sum of 3."""
 
     metadata = {"render_modes": ["rgb_array"]}
-    made, broken = 0, False
+    created, broken = 0, False
 
     def __init__(self, render_mode=None):
-        type(self).made += 1
+        type(self).created += 1
         self.render_mode, self.closed = render_mode, False
         self.observation_space = spaces.Box(-np.inf, np.inf, (3,))
         self.action_space = spaces.Discrete(2)
@@ -22,24 +22,24 @@ class Walk(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.time, self.total = 0, 0
-        self.secret = self.draw(options)
-        return self.seen(), {}
+        self.secret = self.sample(options)
+        return self.observe(), {}
 
-    def draw(self, options):
+    def sample(self, options):
         return self.np_random.uniform()
 
     def step(self, action):
         self.time, self.total = self.time + 1, self.total + int(action)
         if self.broken and self.time == 3:
-            return self.go_wrong(self.seen(), 0.0)
+            return self.fail(self.observe(), 0.0)
         terminated = self.total == 3
         reward = self.secret + self.total
-        return self.seen(), reward, terminated, not terminated and self.time == 4, {}
+        return self.observe(), reward, terminated, not terminated and self.time == 4, {}
 
-    def seen(self):
+    def observe(self):
         return np.array([self.time, self.secret, self.total], np.float32)
 
-    def go_wrong(self, obs, reward):
+    def fail(self, obs, reward):
         raise ZeroDivisionError("no reason")
 
     def render(self):
@@ -50,27 +50,27 @@ class Walk(gymnasium.Env):
 
 
 class ByMethod(Walk):
-    """The task is drawn by `sample_task`, and kept over resets; the noise at each reset is not the task."""
+    """`sample_task` samples the task, which resets keep; each reset draws noise that is not part of the task."""
 
     task = None
 
     def sample_task(self):
         self.task = self.np_random.uniform()
 
-    def draw(self, options):
+    def sample(self, options):
         self.noise = self.np_random.uniform()
         return 0.0 if self.task is None else self.task
 
-    def seen(self):
+    def observe(self):
         return np.array([self.time, self.secret, self.noise], np.float32)
 
 
 class ByOptions(ByMethod):
-    """The task comes with `reset`."""
+    """The task is an option of `reset`."""
 
     sample_task = None
 
-    def draw(self, options):
+    def sample(self, options):
         self.noise = self.np_random.uniform()
         return options["task"]
 
@@ -80,16 +80,16 @@ def draw_task(rng):
 
 
 class Restless(Walk):
-    """Never the same twice, whatever the seed."""
+    """Never repeats itself, whatever the seed."""
 
     clock = itertools.count()
 
-    def draw(self, options):
+    def sample(self, options):
         return float(next(self.clock))
 
 
 class Endless(Walk):
-    """Never ends by itself."""
+    """Never ends."""
 
     def step(self, action):
         obs, reward, *_ = super().step(action)
@@ -97,33 +97,33 @@ class Endless(Walk):
 
 
 class Breaks(Walk):
-    """Goes wrong at the third step, each kind in its own way."""
+    """Fails at the third step; each subclass fails in its own way."""
 
     broken = True
 
 
-class NanSeen(Breaks):
-    def go_wrong(self, obs, reward):
+class NanObservation(Breaks):
+    def fail(self, obs, reward):
         return obs * np.array([1, np.nan, 1]), reward, False, False, {}
 
 
 class WrongShape(Breaks):
-    def go_wrong(self, obs, reward):
+    def fail(self, obs, reward):
         return obs[:2], reward, False, False, {}
 
 
 class NanReward(Breaks):
-    def go_wrong(self, obs, reward):
+    def fail(self, obs, reward):
         return obs, np.nan, False, False, {}
 
 
 class TextReward(Breaks):
-    def go_wrong(self, obs, reward):
+    def fail(self, obs, reward):
         return obs, "much", False, False, {}
 
 
 class OldStep(Breaks):
-    def go_wrong(self, obs, reward):
+    def fail(self, obs, reward):
         return obs, reward, False, {}
 
 
@@ -133,12 +133,12 @@ class OldReset(Walk):
 
 
 class BadReset(Walk):
-    def draw(self, options):
+    def sample(self, options):
         raise KeyError("task")
 
 
 class Everything(Walk):
-    """A dictionary is seen; actions are a box of its own bounds."""
+    """Observes a dictionary; its actions are a box with various bounds."""
 
     def __init__(self):
         super().__init__()
@@ -148,22 +148,22 @@ class Everything(Walk):
         self.action_space = spaces.Box(np.float32([[0, -4]]), np.float32([[10, np.inf]]))
         self.taken = None
 
-    def seen(self):
+    def observe(self):
         box = np.arange(4, dtype=np.uint8).reshape(2, 2)
         return {"box": box, "one": 6, "many": np.array([1, 2]), "bits": np.array([0, 1], np.int8)}
 
     def step(self, action):
         assert self.action_space.contains(action), action
         self.taken = action
-        return self.seen(), float(action[0, 0] + 100 * action[0, 1]), False, False, {}
+        return self.observe(), float(action[0, 0] + 100 * action[0, 1]), False, False, {}
 
 
 class LostKey(Everything):
-    def seen(self):
-        return {k: v for k, v in super().seen().items() if k != "one"}
+    def observe(self):
+        return {k: v for k, v in super().observe().items() if k != "one"}
 
 
-class Talks(Walk):
+class Unflattenable(Walk):
     def __init__(self):
         super().__init__()
         self.observation_space = spaces.Sequence(spaces.Discrete(3))
@@ -176,7 +176,7 @@ class ManyActions(Walk):
 
 
 class Shifted(Walk):
-    """Its actions are -1, 0 and 1."""
+    """Has the actions -1, 0 and 1."""
 
     def __init__(self):
         super().__init__()
@@ -184,31 +184,31 @@ class Shifted(Walk):
 
 
 class Stuck(Walk):
-    """Takes no `render_mode`, and cannot be drawn."""
+    """Does not take `render_mode` and cannot be drawn."""
 
     def __init__(self):
         super().__init__()
 
 
 class Recall(Walk):
-    """A sign is seen first, and asked for at the fourth step: 1 for the right answer, -1 for the wrong one."""
+    """Shows a sign first and asks for it at the fourth step: 1 for the right answer, -1 for the wrong one."""
 
-    def draw(self, options):
+    def sample(self, options):
         return float(self.np_random.integers(2))
 
     def step(self, action):
         self.time += 1
         asked = self.time == 4
         reward = (1.0 if action == self.secret else -1.0) if asked else 0.0
-        return self.seen(), reward, asked, False, {}
+        return self.observe(), reward, asked, False, {}
 
-    def seen(self):
+    def observe(self):
         sign = 2 * self.secret - 1 if self.time == 0 else 0
         return np.array([self.time / 4, sign, 0], np.float32)
 
 
 class BothAtOnce(Walk):
-    """Ends at time 4, which is its time limit too: Gymnasium says both then."""
+    """Terminates at time 4, which is also its time limit, so both flags are true."""
 
     def step(self, action):
         obs, reward, _, _, info = super().step(action)
@@ -216,11 +216,11 @@ class BothAtOnce(Walk):
 
 
 class Sized(Walk):
-    """Seen: as many zeros as it was told."""
+    """Observes `size` zeros."""
 
     def __init__(self, size=1, render_mode=None):
         super().__init__(render_mode)
         self.observation_space = spaces.Box(-1, 1, (size,))
 
-    def seen(self):
+    def observe(self):
         return np.zeros(self.observation_space.shape, np.float32)

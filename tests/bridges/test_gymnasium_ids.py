@@ -1,4 +1,4 @@
-"""Our environments through Gymnasium's doors: its own checker, seeds, tasks, ends, pictures, errors."""
+"""Our environments as Gymnasium environments: Gymnasium's checker, seeds, tasks, ends, frames and errors."""
 
 import functools as ft
 import subprocess
@@ -11,9 +11,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from splagger import ENVS, Discrete
-from splagger.bridges.gymnasium_ids import IDS, MetaEpisode
+from splagger.bridges.gymnasium_ids import MetaEpisode
 from splagger.envs.mujoco import cheetah
 from splagger.envs.mujoco.camera import Camera
+from splagger.gymnasium_ids import IDS
 
 META = pytest.mark.parametrize("meta", [True, False], ids=["meta", "single"])
 ROBOTS = ("splagger/Cheetah-Dir-v0", "splagger/Walker-v0")
@@ -22,10 +23,10 @@ EVERY = pytest.mark.parametrize("identifier", IDS)
 
 @ft.cache
 def camera_works():
-    """Whether MuJoCo can draw here."""
+    """Returns whether MuJoCo can draw here."""
     try:
         Camera(cheetah.ROBOT)
-    except Exception:  # every OpenGL has its own
+    except Exception:  # each OpenGL implementation raises its own
         return False
     return True
 
@@ -35,18 +36,18 @@ def make(identifier, **settings):
 
 
 def play(env, seed, steps):
-    """What `steps` actions of a fixed sequence bring, with resets at the ends."""
-    seen = [env.reset(seed=seed)]
+    """Takes `steps` fixed random actions, with resets at the ends; returns all results of reset and step."""
+    results = [env.reset(seed=seed)]
     env.action_space.seed(0)
     for action in [env.action_space.sample() for _ in range(steps)]:
-        seen.append(env.step(action))
-        if seen[-1][2] or seen[-1][3]:
-            seen.append(env.reset())
-    return seen
+        results.append(env.step(action))
+        if results[-1][2] or results[-1][3]:
+            results.append(env.reset())
+    return results
 
 
 def finish(env, action=0):
-    """(rewards, ends of episodes, last step) of a Gymnasium episode of one action."""
+    """Repeats one action to the end; returns (rewards, episode ends, last step)."""
     rewards, ends, done = [], [], False
     while not done:
         step = env.step(action)
@@ -60,18 +61,18 @@ def assert_same(first, second):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
-# What is seen of a robot has no bounds; of these the checker warns.
+# Robots' observations are unbounded, and the checker warns of that.
 @pytest.mark.filterwarnings("ignore:.*(A|For) Box (action|observation) space")
 @EVERY
 @META
-def test_gymnasiums_checker_has_no_objection(identifier, meta):
+def test_environments_pass_gymnasiums_checker(identifier, meta):
     drawable = identifier not in ROBOTS or camera_works()
     check_env(make(identifier, meta=meta, render_mode="rgb_array" if drawable else None))
 
 
 @EVERY
 @META
-def test_spaces_are_those_of_the_row(identifier, meta):
+def test_spaces_match_the_registry_row(identifier, meta):
     env, row = make(identifier, meta=meta), ENVS[IDS[identifier]]
     size = row.meta.obs_size if meta else row.env.spec.obs_size
     assert env.observation_space.shape == (size,)
@@ -85,7 +86,7 @@ def test_spaces_are_those_of_the_row(identifier, meta):
 
 
 @EVERY
-def test_the_same_seed_gives_the_same_and_another_does_not(identifier):
+def test_a_seed_determines_the_episode_and_seeds_differ(identifier):
     env = make(identifier)
     first, again = play(env, 7, 150), play(make(identifier), 7, 150)
     assert_same(first, again)
@@ -94,7 +95,7 @@ def test_the_same_seed_gives_the_same_and_another_does_not(identifier):
     assert len(tasks) > 1
 
 
-def test_resets_without_a_seed_go_on_with_the_stream():
+def test_resets_without_a_seed_continue_the_random_stream():
     env = make("splagger/Planning-v0")
     tasks = [env.reset(seed=3)[1]["task"], *(env.reset()[1]["task"] for _ in range(4))]
     assert len({tuple(task) for task in tasks}) == 5
@@ -112,7 +113,7 @@ def test_same_task_keeps_the_task_for_another_episode(after):
     assert any((env.reset()[1]["task"] != info["task"]).any() for _ in range(3))
 
 
-def test_same_task_begins_a_whole_meta_episode():
+def test_same_task_starts_a_whole_meta_episode():
     env = make("splagger/T-LS-v0")
     _, info = env.reset(seed=0)
     finish(env)
@@ -123,7 +124,7 @@ def test_same_task_begins_a_whole_meta_episode():
 
 
 @META
-def test_a_t_maze_lasts_its_episodes_and_terminates(meta):
+def test_a_t_maze_lasts_all_its_episodes_and_terminates(meta):
     env = make("splagger/T-LS-v0", meta=meta)
     _, info = env.reset(seed=1)
     rewards, ends, (obs, _, terminated, truncated, last) = finish(env, action=2)
@@ -134,11 +135,11 @@ def test_a_t_maze_lasts_its_episodes_and_terminates(meta):
     np.testing.assert_array_equal(rewards, expected)
     np.testing.assert_array_equal(ends, expected != 0)
     assert terminated and not truncated
-    assert obs[2] == 1 and obs[0] == 0  # the end that was really seen, not the next start
+    assert obs[2] == 1 and obs[0] == 0  # the last observation, not the next first one
     assert_same(last["task"], info["task"])
 
 
-def test_the_done_flag_is_seen_at_the_start_of_later_episodes():
+def test_the_done_flag_is_set_at_the_start_of_later_episodes():
     env = make("splagger/T-LS-v0")
     env.reset(seed=0)
     flags = [env.step(1)[0][[0, -1]].tolist() for _ in range(400)]
@@ -151,7 +152,7 @@ def test_the_done_flag_is_seen_at_the_start_of_later_episodes():
     ("identifier", "meta", "ends"),
     [("Planning", True, [99]), ("Planning", False, [99]), ("MC-LS", True, [199, 399])],
 )
-def test_running_out_of_time_truncates(identifier, meta, ends):
+def test_the_time_limit_truncates(identifier, meta, ends):
     env = make(f"splagger/{identifier}-v0", meta=meta)
     env.reset(seed=0)
     _, ended, (_, _, terminated, truncated, _) = finish(env)
@@ -177,7 +178,7 @@ def test_frames_are_rgb(identifier):
 
 
 @EVERY
-def test_vectors_of_environments(identifier):
+def test_vectorized_environments(identifier):
     envs = gymnasium.make_vec(identifier, num_envs=3, vectorization_mode="sync")
     obs, _ = envs.reset(seed=0)
     assert obs.shape == (3, ENVS[IDS[identifier]].meta.obs_size)
@@ -199,8 +200,8 @@ def test_illegal_actions_are_refused_by_value(action):
         env.step(action)
 
 
-def test_a_robot_takes_any_finite_numbers():
-    """Float64 ones, and those beyond the bounds: an agent's actions have none."""
+def test_a_robot_accepts_any_finite_action():
+    """Actions may be float64 or exceed the bounds, because an agent's actions are unbounded."""
     env = make("splagger/Cheetah-Dir-v0")
     env.reset(seed=0)
     env.step(np.full(6, 3.0))
@@ -229,7 +230,9 @@ def test_every_paper_environment_is_registered():
     assert set(IDS) <= set(gymnasium.registry)
 
 
-def test_importing_gymnasium_and_splagger_is_enough():
-    code = "import gymnasium, splagger; print(gymnasium.make('splagger/T-LS-v0').spec.id)"
+def test_gymnasium_imports_the_ids_by_module_name():
+    code = (
+        "import gymnasium; print(gymnasium.make('splagger.gymnasium_ids:splagger/T-LS-v0').spec.id)"
+    )
     output = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=120)
     assert output.split() == ["splagger/T-LS-v0"]

@@ -1,4 +1,4 @@
-"""Environments of gymnax's kind in our meta-episodes: nothing is lost at the end of an episode."""
+"""gymnax environments in our meta-episodes: the last observation of an episode is kept."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -24,12 +24,12 @@ class Params:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class State:
-    place: float
+    position: float
     time: int
 
 
 class Runner:
-    """A runner; behind 4 is the end. Releases before 1.0 count the time limit as an end."""
+    """A runner whose episode ends beyond position 4. As in gymnax before 1.0, `done` includes the time limit."""
 
     name, default_params = "Runner-v0", Params()
 
@@ -43,33 +43,33 @@ class Runner:
         return self.see(State(0.0, 0)), State(0.0, 0)
 
     def step_env(self, key, state, action, params):
-        state = State(state.place + params.speed * action, state.time + 1)
-        return self.see(state), state, state.place, self.over(state, params), {}
+        state = State(state.position + params.speed * action, state.time + 1)
+        return self.see(state), state, state.position, self.over(state, params), {}
 
     def over(self, state, params):
-        return (state.place > 4) | (state.time >= params.max_steps_in_episode)
+        return (state.position > 4) | (state.time >= params.max_steps_in_episode)
 
     def see(self, state):
-        return jnp.array([[state.place, state.time]], jnp.float32)
+        return jnp.array([[state.position, state.time]], jnp.float32)
 
     def step(self, *_):
-        raise AssertionError("step() resets by itself")
+        raise AssertionError("step() resets automatically")
 
     reset = step
 
 
 class Newer(Runner):
-    """As since 1.0: the time limit is asked for."""
+    """As in gymnax since 1.0: `is_truncated` reports the time limit."""
 
     def over(self, state, params):
-        return state.place > 4
+        return state.position > 4
 
     def is_truncated(self, state, params):
         return state.time >= params.max_steps_in_episode
 
 
 class Thrower(Runner):
-    """Actions are numbers from 0 to 10; seen is which of three places."""
+    """A runner with actions from 0 to 10 that observes one of three regions."""
 
     def action_space(self, params):
         return SimpleNamespace(low=0.0, high=10.0, shape=())
@@ -78,10 +78,10 @@ class Thrower(Runner):
         return SimpleNamespace(n=3)
 
     def see(self, state):
-        return jnp.int32(state.place > 4)
+        return jnp.int32(state.position > 4)
 
 
-def live(env, actions):
+def play(env, actions):
     state, outs = env.reset(jr.key(0)), []
     step = jax.jit(env.step)
     for t, action in enumerate(actions):
@@ -91,36 +91,36 @@ def live(env, actions):
 
 
 @pytest.mark.parametrize("kind", [Runner, Newer])
-def test_last_observations_are_kept_and_time_limits_are_no_ends(kind):
+def test_last_observations_are_kept_and_time_limits_truncate(kind):
     adapted = from_gymnax(kind())
     assert isinstance(adapted, Env)
     assert adapted.spec == EnvSpec("gymnax:Runner-v0", 2, Discrete(2), 3)
     env = MetaEnv(adapted, episodes=2)
-    outs = live(env, [0, 1, 0, 1, 1, 1])
-    seen = [out.next_obs.tolist() for _, out in outs]
-    assert seen == [[0, 1, 0], [2, 2, 0], [2, 3, 1], [2, 1, 0], [4, 2, 0], [6, 3, 1]]
-    # The last step ends the task and reaches the limit; only newer releases can tell.
+    outs = play(env, [0, 1, 0, 1, 1, 1])
+    observed = [out.next_obs.tolist() for _, out in outs]
+    assert observed == [[0, 1, 0], [2, 2, 0], [2, 3, 1], [2, 1, 0], [4, 2, 0], [6, 3, 1]]
+    # The last step ends the task and reaches the limit; only newer releases distinguish the two.
     ended = kind is Newer
     assert [bool(out.truncated) for _, out in outs] == [False, False, True, False, False, not ended]
     assert [bool(out.terminated) for _, out in outs] == [False] * 5 + [ended]
     assert [bool(out.task_done) for _, out in outs] == [False] * 5 + [True]
     assert [obs.tolist() for obs, _ in outs][2] == [0, 0, 1]
     fast = MetaEnv(from_gymnax(kind(), Params(speed=5.0)), episodes=2)
-    _, out = live(fast, [1])[0]
+    _, out = play(fast, [1])[0]
     assert out.terminated and not out.truncated and out.next_obs.tolist() == [5, 1, 1]
 
 
 def test_parameters_are_the_task():
-    def draw(key, params):
+    def sample(key, params):
         return dataclasses.replace(params, speed=jr.uniform(key))
 
-    env = MetaEnv(from_gymnax(Newer(), task=draw), episodes=2)
-    outs = live(env, [1] * 12)
+    env = MetaEnv(from_gymnax(Newer(), task=sample), episodes=2)
+    outs = play(env, [1] * 12)
     speeds = np.array([out.next_obs[0] for _, out in outs[::3]])
     assert speeds[0] == speeds[1] != speeds[2] == speeds[3]
 
 
-def test_numbers_are_scaled_and_places_are_one_hot():
+def test_continuous_actions_are_scaled_and_discrete_observations_are_one_hot():
     env = from_gymnax(Thrower())
     assert env.spec.space == Continuous(1) and env.spec.obs_size == 3
     task = env.sample_task(jr.key(0))

@@ -1,7 +1,8 @@
-"""Gymnasium's environments in our loop: the same meta-episodes, pure functions, and errors with names."""
+"""Gymnasium environments in our loop: meta-episodes, pure functions, and errors that name the cause."""
 
 import dataclasses
 import functools as ft
+import logging
 import warnings
 
 import equinox as eqx
@@ -17,7 +18,7 @@ from splagger.bridges.gym_env import GymEnv
 from splagger.bridges.host import pool_of
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
-from splagger.errors import EnvError
+from splagger.errors import EnvError, SettingError
 from splagger.spaces import Continuous, Discrete
 from tests.bridges import gym_probes
 
@@ -26,7 +27,7 @@ ACTIONS = jr.bernoulli(jr.key(5), 0.6, (STEPS, 2, 3)).astype(jnp.int32)
 
 
 class JaxWalk(eqx.Module):
-    """`gym_probes.Walk` in our protocol, with the task of seed 0."""
+    """`gym_probes.Walk` in our protocol, with one task."""
 
     secret: float = eqx.field(static=True)
 
@@ -38,15 +39,15 @@ class JaxWalk(eqx.Module):
         return jnp.float32(self.secret)
 
     def reset(self, key, task):
-        return jnp.zeros(2), self._seen(task, jnp.zeros(2))
+        return jnp.zeros(2), self._observe(task, jnp.zeros(2))
 
     def step(self, key, task, state, action):
         state = state + jnp.stack([1.0, action.astype(jnp.float32)])
         terminated = state[1] == 3
         cut = ~terminated & (state[0] == 4)
-        return state, Step(self._seen(task, state), task + state[1], terminated, cut)
+        return state, Step(self._observe(task, state), task + state[1], terminated, cut)
 
-    def _seen(self, task, state):
+    def _observe(self, task, state):
         return jnp.stack([state[0], task, state[1]])
 
 
@@ -55,7 +56,7 @@ def walk(kind="Walk", episodes=2, **settings) -> HostMetaEnv:
     return from_gymnasium(f"tests.bridges.gym_probes:{kind}", episodes=episodes, **settings)
 
 
-def begin(env, seed=0):
+def start(env, seed=0):
     return jax.jit(jax.vmap(jax.vmap(env.reset)))(jr.split(jr.key(seed), (2, 3)))
 
 
@@ -64,8 +65,8 @@ def stepping(env):
     return jax.jit(jax.vmap(jax.vmap(env.step)))
 
 
-def live(env, state, actions=ACTIONS, first=0):
-    """(state, [what each step brought]), the state after each included."""
+def play(env, state, actions=ACTIONS, first=0):
+    """Returns (last state, [observation, episode and MetaStep after each action])."""
     outs = []
     for t, action in enumerate(actions, first):
         state, out = stepping(env)(jr.split(jr.key(t), (2, 3)), state, action)
@@ -78,20 +79,20 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("episodes", [1, 3])
-def test_meta_episodes_are_those_of_our_own(episodes, monkeypatch):
-    """Observations, rewards, flags and ends of two runs of three environments, with resets at all times."""
+def test_meta_episodes_equal_those_of_a_jax_environment(episodes, monkeypatch):
+    """Compares observations, rewards, flags and ends of two runs with three environments each."""
     secret = np.float32(0.25)
-    monkeypatch.setattr(gym_probes.Walk, "draw", lambda *_: secret)
+    monkeypatch.setattr(gym_probes.Walk, "sample", lambda *_: secret)
     env, ours = walk(episodes=episodes), MetaEnv(JaxWalk(float(secret)), episodes)
     assert (env.obs_size, env.space, env.horizon) == (ours.obs_size, ours.space, ours.horizon)
-    _, theirs = live(env, begin(env))
-    _, expected = live(ours, begin(ours))
+    _, theirs = play(env, start(env))
+    _, expected = play(ours, start(ours))
     assert_same(theirs, expected)
     assert any(out[-1].any() for out in expected)
     pool_of.cache_clear()
 
 
-def test_a_scan_in_a_compiled_program_is_its_steps():
+def test_a_compiled_scan_equals_single_steps():
     env = walk()
 
     def one(state, x):
@@ -99,42 +100,43 @@ def test_a_scan_in_a_compiled_program_is_its_steps():
         state, out = jax.vmap(jax.vmap(env.step))(jr.split(jr.key(t), (2, 3)), state, action)
         return state, (state.obs, state.episode, *out)
 
-    start = begin(env)
-    scanned = jax.jit(lambda s: jax.lax.scan(one, s, (jnp.arange(STEPS), ACTIONS)))(start)
-    last, steps = live(env, start)
+    first = start(env)
+    scanned = jax.jit(lambda s: jax.lax.scan(one, s, (jnp.arange(STEPS), ACTIONS)))(first)
+    last, steps = play(env, first)
     assert_same(scanned[0]._replace(actions=0), last._replace(actions=0))
     assert_same(jax.tree.map(lambda *x: np.stack(x), *steps), scanned[1])
 
 
 @pytest.mark.parametrize("at", [0, 1, 5, 13])
-def test_any_state_can_be_gone_on_from_at_any_time(at):
-    """After the environments are gone, as in a new process; and again, from the same state."""
+def test_any_state_can_be_continued_at_any_time(at):
+    """Continues after the environments are gone, as in a new process, and then again from the same state."""
     env = walk()
-    state, _ = live(env, begin(env), ACTIONS[:at])
-    expected = live(env, state, ACTIONS[at:], at)
+    state, _ = play(env, start(env), ACTIONS[:at])
+    expected = play(env, state, ACTIONS[at:], at)
     for _ in range(2):
         pool_of.cache_clear()
-        assert_same(live(env, state, ACTIONS[at:], at), expected)
-        assert_same(live(env, state, ACTIONS[at:], at), expected)
+        assert_same(play(env, state, ACTIONS[at:], at), expected)
+        assert_same(play(env, state, ACTIONS[at:], at), expected)
 
 
-def test_no_more_environments_are_made_than_needed_and_those_in_use_are_kept():
+def test_only_as_many_environments_as_needed_are_created_and_those_in_use_are_kept():
     env = walk()
-    begin(env)  # makes one more, the first time, to see what it is like
+    start(env)  # the first call creates one more, to read its layout
     pool_of.cache_clear()
-    gym_probes.Walk.made = 0
-    state = begin(env)
+    gym_probes.Walk.created = 0
+    state = start(env)
     for seed in range(5):
-        state, _ = live(env, state)
-        live(env, begin(env, seed))  # as an evaluation does
+        state, _ = play(env, state)
+        play(env, start(env, seed))  # as in an evaluation
     pool = pool_of(env)
-    assert gym_probes.Walk.made == len(pool.lives) == 12
-    assert sum(map(len, pool.at.values())) == 12
-    assert {mark.tobytes() for mark in state.mark.reshape(6, 2).__array__()} <= set(pool.at)
+    assert gym_probes.Walk.created == len(pool.envs) == 12
+    assert sum(map(len, pool.by_fingerprint.values())) == 12
+    fingerprints = np.asarray(state.fingerprint).reshape(6, 2)
+    assert {row.tobytes() for row in fingerprints} <= set(pool.by_fingerprint)
 
 
 def tasks_of(env):
-    """[what is seen first of each episode] of 5 tasks."""
+    """Returns the first observations of all episodes of 5 tasks."""
     key, firsts = jr.key(3), []
     state = jax.jit(env.reset)(key)
     step = jax.jit(env.step)
@@ -149,7 +151,7 @@ def tasks_of(env):
     return np.array(firsts[:5])
 
 
-WAYS = {
+SAMPLERS = {
     "the seed": ("Walk", {}),
     "sample_task": ("ByMethod", {}),
     "options": ("ByOptions", {"task": "tests.bridges.gym_probes:draw_task"}),
@@ -157,30 +159,30 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_task_is_the_same_in_all_its_episodes_and_another_in_the_next_task(way):
-    kind, settings = WAYS[way]
-    seen = tasks_of(walk(kind, episodes=3, **settings))
-    task, noise, flag = seen[..., 1], seen[..., 2], seen[..., 3]
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_task_stays_the_same_in_all_its_episodes_and_then_changes(sampler):
+    kind, settings = SAMPLERS[sampler]
+    observed = tasks_of(walk(kind, episodes=3, **settings))
+    task, noise, flag = observed[..., 1], observed[..., 2], observed[..., 3]
     assert (task == task[:, :1]).all() and len(np.unique(task[:, 0])) == 5
     np.testing.assert_array_equal(flag, [[0, 1, 1]] * 5)
-    if way != "the seed":  # episodes of a task are not copies of each other
+    if sampler != "the seed":  # episodes of a task are not copies of each other
         assert len(np.unique(noise)) == 15
 
 
-def test_a_way_can_be_asked_for():
+def test_a_task_sampler_can_be_chosen():
     assert tasks_of(walk("ByMethod", task="seed"))[..., 1].max() == 0
 
 
-def test_what_does_not_repeat_itself_begins_again_and_says_so_once():
+def test_a_nondeterministic_environment_starts_new_tasks_and_warns_once():
     env = walk("Restless")
-    state, _ = live(env, begin(env), ACTIONS[:1])
+    state, _ = play(env, start(env), ACTIONS[:1])
     pool_of.cache_clear()
     with pytest.warns(
-        UserWarning, match=r"Restless does not repeat itself.*new ones begin"
-    ) as told:
-        after, outs = live(env, state, ACTIONS[1:3], 1)
-    assert len(told) == 1
+        UserWarning, match=r"Restless is not deterministic.*new tasks replace"
+    ) as caught:
+        after, outs = play(env, state, ACTIONS[1:3], 1)
+    assert len(caught) == 1
     obs, episode, next_obs, reward, terminated, truncated, episode_done, task_done = outs[0]
     np.testing.assert_array_equal(next_obs, state.obs)
     assert (reward == 0).all() and not terminated.any()
@@ -190,20 +192,20 @@ def test_what_does_not_repeat_itself_begins_again_and_says_so_once():
     np.testing.assert_array_equal(after.obs[..., 1], obs[..., 1])
 
 
-def test_what_does_not_repeat_itself_goes_on_while_it_lives():
+def test_a_nondeterministic_environment_continues_within_one_process():
     env = walk("Restless")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _, outs = live(env, begin(env))
+        _, outs = play(env, start(env))
     secrets = np.stack([out[0][..., 1] for out in outs])
-    steps = np.stack([out[6] for out in outs])  # between resets it stays
-    assert (np.diff(secrets, axis=0)[~steps[1:]] == 0).all()
+    resets = np.stack([out[6] for out in outs])  # the secret changes only at resets
+    assert (np.diff(secrets, axis=0)[~resets[1:]] == 0).all()
 
 
-def test_endless_episodes_are_cut():
+def test_endless_episodes_are_truncated():
     env = walk("Endless", episodes=2, max_steps=5)
     assert env.horizon == 10
-    _, outs = live(env, begin(env))
+    _, outs = play(env, start(env))
     truncated, task_done = (np.stack([out[i] for out in outs]) for i in (5, 7))
     np.testing.assert_array_equal(truncated[:, 0, 0], [t % 5 == 4 for t in range(STEPS)])
     np.testing.assert_array_equal(task_done[:, 0, 0], [t % 10 == 9 for t in range(STEPS)])
@@ -215,9 +217,9 @@ def test_dictionaries_are_flattened_and_actions_scaled_to_their_bounds():
     state = jax.jit(env.reset)(jr.key(0))
     parts = {"bits": [0, 1], "box": [0, 1, 2, 3], "many": [0, 1, 0, 0, 1], "one": [0, 1, 0]}
     np.testing.assert_array_equal(state.obs, np.concatenate([parts[k] for k in sorted(parts)]))
-    np.testing.assert_array_equal(env.flatten(gym_probes.Everything().seen()), state.obs)
+    np.testing.assert_array_equal(env.flatten(gym_probes.Everything().observe()), state.obs)
     np.testing.assert_array_equal(env.action([1, 7]), [[10, 7]])
-    # first number: 0 … 10, half-way at 0; second: no upper bound, so only cut below
+    # The first number is scaled to [0, 10]; the second has no upper bound and is only clipped below.
     for action, first, second in [((0, 0), 5, 0), ((-1, 7), 0, 7), ((9, -9), 10, -4)]:
         _, out = jax.jit(env.step)(jr.key(1), state, jnp.array(action, jnp.float32))
         assert out.reward == first + 100 * second
@@ -233,7 +235,7 @@ def test_discrete_actions_may_start_anywhere():
 
 BAD = {
     "Breaks": r"step\(\) raised ZeroDivisionError: no reason \(.*gym_probes.py:\d+\) at step 3",
-    "NanSeen": "observation is nan at place 1 .* at step 3",
+    "NanObservation": "observation is nan at index 1 .* at step 3",
     "WrongShape": r"observation has shape \(2,\), its space says \(3,\) at step 3",
     "NanReward": "reward is nan at step 3",
     "TextReward": "reward is 'much', not a number at step 3",
@@ -253,25 +255,33 @@ def four_steps(env):
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_environment_is_told_by_name_field_and_step(kind, caplog):
+def test_an_invalid_environment_is_reported_by_name_field_and_step(kind, caplog):
     env = walk(kind, episodes=1)
     name = rf"gym:tests.bridges.gym_probes:{kind}: {BAD[kind]} of episode 1, task seed \d+$"
     with pytest.raises(EnvError, match=name):
         four_steps(env)
     assert not caplog.records
-    assert not pool_of(env).lives, "nothing is trusted after an error"
+    assert not pool_of(env).envs, "after an error no environment is kept"
 
 
-def test_a_wrapper_that_limits_time_is_believed():
+def test_the_log_filter_is_installed_only_inside_the_context():
+    logger = logging.getLogger("jax._src.callback")
+    before = list(logger.filters)
+    with unwrapped_errors():
+        assert len(logger.filters) == len(before) + 1
+    assert logger.filters == before
+
+
+def test_a_time_limit_wrapper_is_respected():
     limited = lambda: TimeLimit(RecordEpisodeStatistics(gym_probes.Endless()), 7)  # noqa: E731
     assert from_gymnasium(limited, name="limited").horizon == 7
     assert from_gymnasium(limited, name="limited further", max_steps=3).horizon == 3
 
 
 REFUSED = [
-    ({"kind": "Talks"}, r"Talks: observations of Sequence.* cannot be flattened"),
+    ({"kind": "Unflattenable"}, r"Unflattenable: observations of Sequence.* cannot be flattened"),
     ({"kind": "ManyActions"}, r"ManyActions: actions of MultiDiscrete.* are not supported"),
-    ({"max_steps": None}, r"Walk does not say how long an episode can last: give max_steps="),
+    ({"max_steps": None}, r"Walk does not say how long an episode can last: set max_steps="),
     ({"max_steps": 0}, "max_steps must be at least 1, got 0"),
     (
         {"task": "sometimes"},
@@ -280,39 +290,46 @@ REFUSED = [
     ({"task": "tests:draw"}, "Walk: the task function cannot be found .*'draw'"),
     ({"workers": -1}, "workers must be at least 0, got -1"),
     ({"episodes": 0}, "episodes must be at least 1, got 0"),
-    ({"kind": "Nothing"}, "Nothing: the environment cannot be made .*no attribute 'Nothing'"),
+    ({"kind": "Nothing"}, "gym_probes:Nothing cannot be found .*no attribute 'Nothing'"),
 ]
 
 
 @pytest.mark.parametrize("settings, message", REFUSED, ids=str)
-def test_what_cannot_be_trained_on_is_refused_by_name(settings, message):
+def test_environments_that_cannot_be_trained_on_are_refused_by_name(settings, message):
     with pytest.raises(ValueError, match=message):
         _ = walk(**settings).horizon
 
 
-@pytest.mark.parametrize("source", ["CartPool-v1", "no_such_package:Env-v0", "no_such_module:make"])
-def test_unknown_names_are_told(source):
-    with pytest.raises(ValueError, match=rf"gym:{source}: the environment cannot be made"):
+UNKNOWN = {
+    "CartPool-v1": "gym:CartPool-v1: the environment cannot be created",
+    "no_such_package:Env-v0": "gym:no_such_package:Env-v0: the environment cannot be created",
+    "no_such_module:make": r"^gym:no_such_module:make cannot be found \(No module named 'no_such_module'\)$",
+}
+
+
+@pytest.mark.parametrize("source", UNKNOWN)
+def test_unknown_names_are_reported(source):
+    with pytest.raises(SettingError, match=UNKNOWN[source]):
         _ = from_gymnasium(source).obs_size
 
 
-def test_functions_are_known_by_their_place_or_need_a_name():
+def test_functions_are_named_by_import_path_or_need_a_name():
     assert from_gymnasium(gym_probes.Walk, max_steps=4) == walk(episodes=1)
     with pytest.raises(
-        ValueError, match=r"make_env: .*has no name that tells its runs from others"
+        ValueError, match=r"make_env: .*has no name that distinguishes its runs from others"
     ):
         from_gymnasium(lambda: gym_probes.Walk())
-    named = from_gymnasium(lambda: gym_probes.Walk(), max_steps=4, name="mine")
-    assert named.env.name == "gym:mine" and named.obs_size == 3
+    named = from_gymnasium(lambda: gym_probes.Walk(), max_steps=4, name="custom")
+    assert named.env.name == "gym:custom" and named.obs_size == 3
 
 
-def test_an_environment_is_made_with_its_kwargs():
+def test_an_environment_is_created_with_its_kwargs():
     env = from_gymnasium(gym_probes.Sized, max_steps=4, kwargs={"size": 5})
     assert env.obs_size == 5
     assert from_gymnasium(gym_probes.Sized, max_steps=4, kwargs={}) == walk("Sized", episodes=1)
     assert from_gymnasium("CartPole-v1", kwargs={"max_episode_steps": 7}).horizon == 7
-    drawn = GymEnv("tests.bridges.gym_probes:Sized", render=True, kwargs='{"render_mode": null}')
-    assert drawn.make().render_mode == "rgb_array"
+    rendered = GymEnv("tests.bridges.gym_probes:Sized", render=True, kwargs='{"render_mode": null}')
+    assert rendered.make().render_mode == "rgb_array"
     both = [{"a": 1, "b": 2}, '{"b": 2, "a": 1}']
     assert len({from_gymnasium("CartPole-v1", kwargs=kwargs) for kwargs in both}) == 1
 
@@ -322,43 +339,43 @@ BAD_KWARGS = [
     ("[5]", r"kwargs must be like .*, got \[5\]"),
     (
         '{"height": 5}',
-        "Sized: the environment cannot be made .*unexpected keyword argument 'height'",
+        "Sized: the environment cannot be created .*unexpected keyword argument 'height'",
     ),
 ]
 
 
 @pytest.mark.parametrize("text, message", BAD_KWARGS)
-def test_kwargs_that_cannot_be_are_refused(text, message):
+def test_invalid_kwargs_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         GymEnv("tests.bridges.gym_probes:Sized", max_steps=4, kwargs=text).spec  # noqa: B018
-    with pytest.raises(ValueError, match=r"kwargs must be plain .*give a function"):
+    with pytest.raises(ValueError, match=r"kwargs must be plain .*pass a function"):
         from_gymnasium(gym_probes.Sized, kwargs={"size": np.arange(3)})
-    with pytest.raises(ValueError, match=r"kwargs must be plain .*give a function"):
+    with pytest.raises(ValueError, match=r"kwargs must be plain .*pass a function"):
         from_gymnasium(gym_probes.Sized, kwargs={"size": np.nan})
 
 
-def test_workers_do_not_change_what_happens():
+def test_workers_do_not_change_the_results():
     env = walk()
-    helped = HostMetaEnv(env=dataclasses.replace(env.env, workers=2), episodes=2)
-    start = begin(helped)
-    assert_same(start, begin(env))
-    assert_same(live(helped, start), live(env, start))
-    pool_of(helped).close()
+    with_workers = HostMetaEnv(env=dataclasses.replace(env.env, workers=2), episodes=2)
+    first = start(with_workers)
+    assert_same(first, start(env))
+    assert_same(play(with_workers, first), play(env, first))
+    pool_of(with_workers).close()
     broken = walk("NanReward", workers=1, episodes=1)
     with pytest.raises(EnvError, match="NanReward: reward is nan at step 3"), unwrapped_errors():
-        jax.block_until_ready(live(broken, begin(broken)))
+        jax.block_until_ready(play(broken, start(broken)))
     pool_of(broken).close()
 
 
-def test_workers_need_what_can_be_imported():
-    local = from_gymnasium(lambda: gym_probes.Walk(), max_steps=4, workers=1, name="mine")
+def test_workers_need_an_importable_environment():
+    local = from_gymnasium(lambda: gym_probes.Walk(), max_steps=4, workers=1, name="custom")
     with pytest.raises(
         ValueError, match="workers need an environment that other processes can import"
     ):
         pool_of(local)
 
 
-def test_pictures_are_of_the_state():
+def test_images_show_the_state():
     env = walk().to_render()
     state = jax.jit(env.reset)(jr.key(0))
     for time in (0, 1, 2):
@@ -366,13 +383,13 @@ def test_pictures_are_of_the_state():
         state, _ = jax.jit(env.step)(jr.key(time), state, jnp.int32(0))
     stuck = walk("Stuck").to_render()
     with pytest.raises(
-        EnvError, match=r"Stuck: render\(\) gave no RGB picture; make_env must take"
+        EnvError, match=r"Stuck: render\(\) returned no RGB image; make_env must take"
     ):
         stuck.render(jax.jit(stuck.reset)(jr.key(0)))
 
 
-def test_a_task_that_ends_at_its_time_limit_was_not_cut_off():
+def test_an_episode_that_terminates_at_its_time_limit_is_not_truncated():
     env = walk("BothAtOnce")
-    _, outs = live(env, begin(env))
+    _, outs = play(env, start(env))
     terminated, truncated = (np.stack([out[i] for out in outs]) for i in (4, 5))
     assert terminated.any() and not truncated.any()

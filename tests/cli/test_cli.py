@@ -1,4 +1,4 @@
-"""The command line: help, one clear line for every mistake, and each command once."""
+"""The command line: help, one line per mistake, and each command once."""
 
 import json
 import shlex
@@ -12,8 +12,10 @@ from PIL import Image
 
 from splagger import ENVS, METHODS
 from splagger.cli import main
-from splagger.registry import PAPER_RATES
-from splagger.runs.folder import find
+from splagger.cli.train_commands import List
+from splagger.errors import EnvError, Interrupted, RunError, SettingError, UserError
+from splagger.paper_numbers import PAPER_RATES
+from splagger.runs.folder import find_runs
 from splagger.training import runner
 from tests.tiny import (
     BATCH,
@@ -48,7 +50,7 @@ OPTIONS = {
 
 
 def refused(capsys, *args) -> str:
-    """The one line that a mistake is answered with."""
+    """Returns the one line that is printed for a mistake."""
     with pytest.raises(SystemExit) as end:
         main(list(args))
     seen = capsys.readouterr()
@@ -60,7 +62,7 @@ def refused(capsys, *args) -> str:
 
 
 @pytest.mark.parametrize("command", OPTIONS)
-def test_help_tells_every_option(command, capsys, monkeypatch):
+def test_help_lists_every_option(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
@@ -69,14 +71,14 @@ def test_help_tells_every_option(command, capsys, monkeypatch):
     assert [option for option in OPTIONS[command] if f"--{option}" not in text] == []
 
 
-def test_help_tells_every_command(capsys):
+def test_help_lists_every_command(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     text = capsys.readouterr().out
     assert [command for command in OPTIONS if command not in text] == []
 
 
-def test_list_for_programs_has_every_name(capsys):
+def test_list_as_json_has_every_name(capsys):
     main(["list", "--json"])
     listed = json.loads(capsys.readouterr().out)
     assert set(listed["environments"]) == set(ENVS)
@@ -89,7 +91,7 @@ def test_list_for_programs_has_every_name(capsys):
     assert {METHODS[alias].name for alias in listed["aliases"]} == set(listed["aliases"].values())
 
 
-def test_list_for_people_has_every_name_and_touches_no_device():
+def test_list_has_every_name_and_needs_no_device():
     code, out, err = finish(start("list", JAX_PLATFORMS="nonexistent"))
     assert (code, err) == (0, "")
     words = out.split()
@@ -103,53 +105,54 @@ MISTAKES = {
     "t-ls splagger --rates abc": "--rates takes numbers or 'paper', got 'abc'",
     "t-ls splagger --rates nan": "rates must be finite",
     "t-ls splagger --rates 1e-3 0.001": "listed twice",
-    "t-ls splagger --seeds 0": "at least one rate and one seed",
+    "t-ls splagger --seeds 0": "a run needs at least one seed",
     "t-ls splagger --seeds 1 --first-seed -1": "-1",
     "t-ls splagger --set ppo.minibatches=7 ppo.steps=20": "ppo.minibatches=7 does not divide",
     "t-ls splagger --set nonsense": "--set takes NAME=VALUE, got 'nonsense'",
     "t-ls splagger --set ppo.nonsense=3": "no ppo setting 'nonsense'",
     "t-ls splagger --set ppo.stepz=3": "did you mean steps?",
-    "t-ls splagger --set ppo.steps=many": "ppo.steps takes a int, got 'many'",
+    "t-ls splagger --set ppo.steps=many": "ppo.steps must be of type int, got 'many'",
     "t-ls splagger --set env.length=1": "length must be at least 2, got 1",
 }
 
 
 @pytest.mark.parametrize("args", MISTAKES)
-def test_mistakes_are_told_in_one_line_before_anything_is_written(args, tmp_path, capsys):
+def test_mistakes_are_reported_in_one_line_before_anything_is_written(args, tmp_path, capsys):
     line = refused(capsys, "train", *args.split(), "--out", str(tmp_path))
     assert MISTAKES[args] in line
     assert contents(tmp_path) == {}
 
 
-def test_a_file_where_the_runs_should_go_is_told(tmp_path, capsys):
+def test_an_output_folder_that_is_a_file_is_reported(tmp_path, capsys):
     (tmp_path / "file").touch()
-    where = ["--out", str(tmp_path / "file")]
-    line = refused(capsys, "train", "t-ls-small", "splagger", *where, *arguments())
+    out = ["--out", str(tmp_path / "file")]
+    line = refused(capsys, "train", "t-ls-small", "splagger", *out, *arguments())
     assert "cannot write to" in line and "choose another --out" in line
 
 
 @pytest.mark.parametrize("command", ["evaluate", "watch"])
 @pytest.mark.parametrize("name", ["folder", "file", "nothing"])
-def test_what_is_no_run_is_told(command, name, tmp_path, capsys):
+def test_a_path_that_is_not_a_run_is_reported(command, name, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    told = "is no agent that splagger wrote" if name == "file" else "is no run folder"
-    assert told in refused(capsys, command, str(tmp_path / name))
+    is_file = name == "file"
+    message = "is not an agent that splagger wrote" if is_file else "is not a run folder"
+    assert message in refused(capsys, command, str(tmp_path / name))
 
 
-def test_a_place_that_cannot_be_written_is_told(trained, tmp_path, capsys):
+def test_a_path_that_cannot_be_written_is_reported(trained, tmp_path, capsys):
     for command in ("watch", "plot"):
         args = command, str(trained), "-o", str(tmp_path / "nowhere" / "x.gif")
         assert "nowhere" in refused(capsys, *args)
 
 
-def test_a_sweep_ends_with_one_table_and_skips_what_is_finished(tmp_path, capsys, monkeypatch):
+def test_a_sweep_prints_one_table_and_skips_finished_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(METHODS, "twin", replace(METHODS["splagger"], name="twin"))
     args = ["sweep", "--envs", "t-ls-small", "--methods", "splagger", "twin", "--out"]
     main([*args, str(tmp_path), *arguments()])
     first = capsys.readouterr().out
     assert first.count("Results") == 1
-    folders = find(tmp_path)
+    folders = find_runs(tmp_path)
     assert [folder.path.parent.name for folder in folders] == ["splagger", "twin"]
     table = first.split("Results")[1].splitlines()[2:]
     assert [line.split()[1] for line in table] == ["splagger", "twin"]
@@ -160,15 +163,15 @@ def test_a_sweep_ends_with_one_table_and_skips_what_is_finished(tmp_path, capsys
     assert contents(tmp_path) == before
 
 
-def test_reproduce_tells_its_plan_and_does_not_do_what_is_done(tmp_path, capsys):
+def test_reproduce_prints_its_plan_and_skips_finished_runs(tmp_path, capsys):
     main(["reproduce", "memory/t-ls", "--plan", "--out", str(tmp_path)])
     plan = capsys.readouterr().out
     assert "5 experiments, 112 million frames" in plan
     assert not list(tmp_path.iterdir())
-    results = Path(__file__).parent.parent / "results"
-    main(["reproduce", "memory/t-ls", "--out", str(results)])  # committed: nothing is left to do
-    told = capsys.readouterr().out
-    assert told.startswith("memory/t-ls lacks no run\n\nsplagger figure memory/t-ls --runs")
+    results = Path(__file__).parents[2] / "results"
+    main(["reproduce", "memory/t-ls", "--out", str(results)])  # these results are complete
+    text = capsys.readouterr().out
+    assert text.startswith("memory/t-ls: no runs are missing\n\nsplagger figure memory/t-ls --runs")
     assert "--fresh must be 0 or more" in refused(
         capsys, "reproduce", "memory/t-ls", "--fresh", "-1"
     )
@@ -184,14 +187,14 @@ def test_evaluate_watch_and_plot_show_a_trained_agent(trained, tmp_path, capsys)
     assert out.count("seed ") == 2 and "mean of seeds" in out
     main(["export", str(trained), "-o", str(tmp_path / "agent.npz"), "--seed", "1"])
     assert "agent.npz: rate" in capsys.readouterr().out
-    main(["watch", str(tmp_path / "agent.npz"), "-o", str(tmp_path / "life.gif")])
+    main(["watch", str(tmp_path / "agent.npz"), "-o", str(tmp_path / "watch.gif")])
     main(["plot", str(trained.parents[2]), "-o", str(tmp_path / "curves.png")])
-    for name in ("life.gif", "curves.png"):
+    for name in ("watch.gif", "curves.png"):
         with Image.open(tmp_path / name) as picture:
             assert min(picture.size) > 10
 
 
-def test_bench_for_programs_has_the_numbers_and_where_they_come_from(capsys, monkeypatch):
+def test_bench_as_json_has_numbers_and_provenance(capsys, monkeypatch):
     monkeypatch.setitem(ENVS, "tiny", replace(tiny().row, name="tiny"))
     main(["bench", "tiny", "splagger", "--runs", "4", "--blocks", "1", "--json"])
     result = json.loads(capsys.readouterr().out)
@@ -204,7 +207,7 @@ def test_bench_for_programs_has_the_numbers_and_where_they_come_from(capsys, mon
 
 CHANGES = [
     {},
-    {"rates": PAPER_RATES, "seeds": 3},  # what is usual is not said
+    {"rates": PAPER_RATES, "seeds": 3},  # defaults are left out
     {"rates": (0.00012345678,), "entropy_weights": (0.0, 0.1)},
     {"overrides": SETTINGS | {"network.hidden": (16, 8), "ppo.decoded": None}},
     {"seeds": (5, 6)},
@@ -212,7 +215,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_the_command_of_a_run_makes_the_run(change, monkeypatch, tmp_path):
+def test_the_command_of_a_run_makes_an_equal_run(change, monkeypatch, tmp_path):
     run, made = tiny(**change), []
     monkeypatch.setattr(runner, "execute", lambda again, *_: made.append(again) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -221,7 +224,51 @@ def test_the_command_of_a_run_makes_the_run(change, monkeypatch, tmp_path):
     assert made[0].frames == run.frames == UPDATES * BATCH
 
 
-def test_a_reader_who_has_seen_enough_is_no_error():
+def test_a_closed_pipe_is_not_an_error():
     command = f"{sys.executable} -c {shlex.quote(MAIN)} list | head -n 1 >&2"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=100)
     assert "pipe" not in done.stderr.lower() and len(done.stderr.splitlines()) <= 1
+
+
+def failing(error: type[BaseException]):
+    """Returns a command that raises an error."""
+
+    def call(command):
+        raise error("something is wrong")
+
+    return call
+
+
+@pytest.mark.parametrize("kind", [UserError, SettingError, EnvError, RunError])
+def test_an_error_that_a_user_can_fix_is_one_line(kind, capsys, monkeypatch):
+    monkeypatch.setattr(List, "__call__", failing(kind))
+    assert refused(capsys, "list") == "splagger: something is wrong\n"
+
+
+@pytest.mark.parametrize("kind", [ValueError, RuntimeError, KeyError, OSError])
+def test_any_other_error_is_raised_as_it_is(kind, capsys, monkeypatch):
+    """The bases of our errors are not enough: a plain ValueError is a bug."""
+    monkeypatch.setattr(List, "__call__", failing(kind))
+    with pytest.raises(kind, match="something is wrong"):
+        main(["list"])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bug_shows_its_traceback():
+    code = (
+        "from splagger.cli import main, train_commands as c; c.List.__call__ = lambda _: int('x')"
+    )
+    status, out, err = finish(start("list", code=f"{code}; main()"))
+    assert (status, out) == (1, "")
+    assert err.startswith("Traceback (most recent call last):")
+    assert err.endswith("ValueError: invalid literal for int() with base 10: 'x'\n")
+    assert "splagger: " not in err
+
+
+def test_an_interruption_says_that_the_state_is_saved(capsys, monkeypatch):
+    monkeypatch.setattr(List, "__call__", failing(Interrupted))
+    with pytest.raises(SystemExit) as end:
+        main(["list"])
+    assert end.value.code == 130
+    expected = "\nsplagger: stopped and saved; the same command continues from here\n"
+    assert capsys.readouterr().err == expected

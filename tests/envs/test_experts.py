@@ -1,4 +1,4 @@
-"""Scripted experts earn the returns that are known, on the environments of the registry."""
+"""Scripted experts reach the known returns in the environments of the registry."""
 
 import functools
 
@@ -17,7 +17,7 @@ NAMES = {row.tobytes(): name for row, name in zip(views.sheet(), views.VIEWS, st
 
 @functools.cache
 def compiled(name):
-    """(environments side by side, reset, step), compiled once for all experts."""
+    """Returns (number of environments, reset, step), compiled once for all experts."""
     meta = ENVS[name].meta
     n = {"t": 2048, "planning": 1024, "mc": 256}[name.split("-")[0]]
 
@@ -29,7 +29,7 @@ def compiled(name):
 
 
 def meta_returns(name, expert, steps=None):
-    """The returns of many meta-episodes, all of which must end with the last of `steps`."""
+    """Returns the returns of many meta-episodes, all of which must end at the last of `steps`."""
     n, reset, step = compiled(name)
     steps = steps or ENVS[name].meta.horizon
     expert.reset(n)
@@ -45,35 +45,35 @@ def meta_returns(name, expert, steps=None):
 
 
 def assert_mean(returns, expected, largest_error=np.inf):
-    """The mean is within 4 standard errors, and half a digit of the figure, of what is expected."""
+    """Asserts that the mean is within 4 standard errors, plus rounding, of the expected value."""
     error = returns.std(ddof=1) / len(returns) ** 0.5
     assert error <= largest_error
     assert returns.mean() == pytest.approx(expected, abs=4 * error + 0.005)
 
 
 def name_view(obs):
-    """The name of a picture, looked up by its pixels."""
+    """Returns the name of an image, looked up by its pixels."""
     return NAMES[obs[:300].tobytes()]
 
 
 @pytest.mark.parametrize(
     ("name", "expert"), [("t-ls", experts.SignalReader), ("t-agreement", experts.AgreementReader)]
 )
-def test_signals_tell_the_door_every_time(name, expert):
+def test_signals_always_reveal_the_door(name, expert):
     np.testing.assert_array_equal(meta_returns(name, expert()), ENVS[name].best_return)
 
 
 @pytest.mark.parametrize("name", ["t-ls", "t-latent"])
-def test_guessing_the_door_earns_half_a_point_an_episode(name):
+def test_guessing_the_door_yields_half_a_point_per_episode(name):
     assert_mean(meta_returns(name, experts.Guesser(RNG(0), 4)), 2.0)
 
 
-def test_the_noise_tells_the_latent_door_almost_always():
+def test_the_noise_almost_always_reveals_the_latent_door():
     returns = meta_returns("t-latent", experts.BayesLatent())
     assert_mean(returns, ENVS["t-latent"].best_return, largest_error=0.03)
 
 
-def test_reading_labels_pays_in_planning():
+def test_reading_labels_reaches_the_best_return_in_planning():
     assert_mean(meta_returns("planning", experts.Explorer()), ENVS["planning"].best_return)
 
 
@@ -87,12 +87,12 @@ def test_random_moves_find_few_goals(name):
     assert_mean(meta_returns(name, experts.Guesser(RNG(1), 5)), 1.76)
 
 
-def test_the_mine_pays_27_4_to_whoever_remembers_the_signal():
+def test_remembering_the_signal_yields_27_4_in_mc_ls():
     returns = meta_returns("mc-ls", experts.MineExpert(name_view, False, RNG(2)), steps=2 * 98)
     np.testing.assert_allclose(returns, ENVS["mc-ls"].best_return, rtol=1e-5)
 
 
-def test_the_mine_pays_20_4_to_whoever_guesses_the_door():
+def test_guessing_the_door_yields_20_4_in_mc_ls():
     returns = meta_returns("mc-ls", experts.MineExpert(name_view, True, RNG(3)), steps=2 * 98)
     assert_mean(returns, 20.4)
     np.testing.assert_allclose(np.unique(returns.round(3)), [13.4, 20.4, 27.4], atol=1e-3)

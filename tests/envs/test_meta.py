@@ -1,4 +1,4 @@
-"""The meta-episode: what is kept, what is drawn anew and what is flagged at the ends of episodes and tasks."""
+"""Meta-episodes: what is kept, resampled and flagged at the ends of episodes and tasks."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ import pytest
 from splagger.envs import MetaEnv, MineMaze, Planning, TMaze
 from tests.close import assert_close
 
-# At random actions the mine's episodes end at many different times, by a door or by the time limit.
+# With random actions, episodes of MINE end at many different times, at a door or by the time limit.
 MAZE, TORUS, MINE = TMaze(length=5), Planning(horizon=6), MineMaze(rooms=1, timeout=30)
 
 
@@ -26,7 +26,7 @@ def run(meta, reset_key, keys, actions):
 
 
 def rollout(env, episodes, n=12, steps=150, seed=0):
-    """(state before, MetaStep, state after) of random actions, numpy arrays [n, steps, ...]."""
+    """Returns (state before, MetaStep, state after) for random actions, NumPy arrays [n, steps, ...]."""
     meta = MetaEnv(env, episodes)
     actions = np.random.default_rng(seed).integers(meta.space.size, size=(n, steps))
     keys = jr.split(jr.key(seed), (n, steps + 1))
@@ -34,7 +34,7 @@ def rollout(env, episodes, n=12, steps=150, seed=0):
 
 
 @pytest.mark.parametrize("episodes", [1, 2])
-def test_the_task_stays_until_it_is_done_and_is_then_a_fresh_one(episodes):
+def test_the_task_stays_until_it_is_done_and_is_then_resampled(episodes):
     before, out, after = rollout(TORUS, episodes)
     same = (before.task == after.task).all(-1)
     np.testing.assert_array_equal(same, ~out.task_done)
@@ -42,7 +42,7 @@ def test_the_task_stays_until_it_is_done_and_is_then_a_fresh_one(episodes):
     assert len(tasks) > 0.99 * out.task_done.sum()
 
 
-def test_environments_of_a_batch_have_tasks_of_their_own():
+def test_environments_in_a_batch_have_different_tasks():
     before, _, _ = rollout(TORUS, 1)
     assert len({tuple(task) for task in before.task[:, 0]}) == len(before.task)
 
@@ -56,7 +56,7 @@ def test_a_task_is_done_after_exactly_its_episodes(episodes):
     np.testing.assert_array_equal(after.episode, done // 5 % episodes)
 
 
-def test_environments_of_a_batch_count_and_reset_each_for_itself():
+def test_environments_in_a_batch_count_and_reset_independently():
     episodes = 2
     before, out, after = rollout(MINE, episodes)
     np.testing.assert_array_equal(out.episode_done, out.terminated | out.truncated)
@@ -72,7 +72,7 @@ def test_environments_of_a_batch_count_and_reset_each_for_itself():
 
 
 @pytest.mark.parametrize("env", [MAZE, MINE], ids=["t-maze", "mine"])
-def test_the_flag_marks_every_start_but_that_of_a_task_and_every_end(env):
+def test_the_flag_is_set_at_every_end_and_at_every_start_within_a_task(env):
     before, out, after = rollout(env, 2)
     np.testing.assert_array_equal(before.obs[:, 0, -1], 0)
     np.testing.assert_array_equal(after.obs[..., -1], out.episode_done & ~out.task_done)
@@ -80,7 +80,7 @@ def test_the_flag_marks_every_start_but_that_of_a_task_and_every_end(env):
     assert (after.obs[..., -1] == 1).sum() > 10
 
 
-def test_one_episode_needs_no_flag():
+def test_a_single_episode_has_no_flag():
     assert [MetaEnv(TORUS, k).obs_size for k in (1, 2)] == [18, 19]
     before, out, _ = rollout(TORUS, 1)
     assert before.obs.shape[-1] == out.next_obs.shape[-1] == 18
@@ -92,18 +92,18 @@ def test_a_step_shows_the_end_of_an_episode_and_the_state_the_start_of_the_next(
     assert not at_start.any() and at_end.all()
     at_start, _, at_end, _, _ = np.moveaxis(after.obs[out.episode_done], -1, 0)
     assert at_start.all() and not at_end.any()
-    going_on = ~out.episode_done
-    np.testing.assert_array_equal(out.next_obs[going_on], after.obs[going_on])
+    running = ~out.episode_done
+    np.testing.assert_array_equal(out.next_obs[running], after.obs[running])
 
 
 @pytest.mark.parametrize("env", [MAZE, TORUS, MINE], ids=["t-maze", "torus", "mine"])
 def test_the_observation_is_that_of_the_inner_state(env):
     _, _, after = rollout(env, 2)
-    seen = jax.jit(jax.vmap(jax.vmap(env.observe)))(after.task, after.inner)
-    np.testing.assert_array_equal(after.obs[..., :-1], seen)
+    observed = jax.jit(jax.vmap(jax.vmap(env.observe)))(after.task, after.inner)
+    np.testing.assert_array_equal(after.obs[..., :-1], observed)
 
 
-def test_ends_by_the_task_and_by_time_are_told_apart():
+def test_termination_and_truncation_are_distinguished():
     _, maze, _ = rollout(MAZE, 2)
     _, torus, _ = rollout(TORUS, 1)
     before, mine, _ = rollout(MINE, 2)
@@ -140,7 +140,7 @@ def test_step_is_compiled_once(env):
     assert len(traces) == 1
 
 
-def test_a_batch_equals_its_environments_one_by_one():
+def test_a_batch_equals_single_environments():
     meta = MetaEnv(MAZE, 2)
     keys, actions = jr.split(jr.key(0), (2, 3)), jnp.arange(3)
     states = jax.jit(jax.vmap(meta.reset))(keys[0])
@@ -151,7 +151,7 @@ def test_a_batch_equals_its_environments_one_by_one():
         assert_close(alone, jax.tree.map(lambda x, i=i: x[i], batch), rtol=0, atol=0)
 
 
-def test_the_same_key_gives_the_same_and_another_key_does_not():
+def test_a_key_determines_the_rollout_and_keys_differ():
     first, again, other = (rollout(TORUS, 2, seed=seed) for seed in (0, 0, 1))
     assert_close(first, again, rtol=0, atol=0)
     assert (first[0].task != other[0].task).any()
@@ -163,17 +163,17 @@ def test_a_meta_episode_without_episodes_is_refused(episodes):
         MetaEnv(MAZE, episodes)
 
 
-def test_the_luck_of_a_step_is_of_three_kinds():
-    """A step, the start of an episode and the next task are drawn independently of each other."""
+def test_the_noise_of_a_step_has_three_independent_parts():
+    """The step, the start of an episode and the next task have independent random numbers."""
     meta, keys = MetaEnv(TORUS, 1), jr.split(jr.key(0), 64)
-    luck = jax.vmap(meta.chance)(keys)
-    for key in (luck.step_key, luck.episode_key, keys):
-        assert (jax.vmap(TORUS.sample_task)(key) != luck.task).any(axis=1).all()
-    assert (jr.key_data(luck.step_key) != jr.key_data(luck.episode_key)).any(axis=1).all()
+    noise = jax.vmap(meta.sample_noise)(keys)
+    for key in (noise.step_key, noise.episode_key, keys):
+        assert (jax.vmap(TORUS.sample_task)(key) != noise.task).any(axis=1).all()
+    assert (jr.key_data(noise.step_key) != jr.key_data(noise.episode_key)).any(axis=1).all()
 
 
-def test_a_task_that_ends_at_its_time_limit_was_not_cut_off():
-    """The advantage of a step that a limit cut off is masked: that of the last step must not be."""
+def test_an_episode_that_terminates_at_its_time_limit_is_not_truncated():
+    """Advantages of truncated steps are masked; that of a terminal step must not be."""
 
     class Both(TMaze):
         def step(self, key, task, state, action):

@@ -1,4 +1,4 @@
-"""MC-LS: the way through the rooms, what may be done where, the doors, pictures, and impossible mazes."""
+"""MC-LS: the route through the rooms, valid actions, doors, images and invalid settings."""
 
 from functools import partial
 
@@ -14,12 +14,12 @@ from splagger.envs import MineMaze, views
 LEFT, FORWARD, RIGHT = range(3)
 GREEN, RED = jnp.array(True), jnp.array(False)
 COUNT = 4096
-# Views along a room, by side, and the actions that lead on from each; "*": the picture shows the kind.
-ALONG = {
+# Views in a room, by side, and the actions that have an effect there; "*": the view shows the kind.
+ROOM_VIEWS = {
     LEFT: ("(0,0)*", "(0,1)*", "(-1,1)*", "(-1,2)", "(-1,3)", "(0,3)"),
     RIGHT: ("(0,0)*", "(0,1)*", "(1,1)*", "(1,2)", "(1,3)", "(0,3)"),
 }
-LEADS_ON = {
+VALID = {
     LEFT: ({FORWARD}, {LEFT, RIGHT}, {FORWARD}, {FORWARD}, {RIGHT}, {FORWARD}),
     RIGHT: ({FORWARD}, {LEFT, RIGHT}, {FORWARD}, {FORWARD}, {LEFT}, {FORWARD}),
 }
@@ -31,15 +31,15 @@ def room(side):
 
 @partial(jax.jit, static_argnums=0)
 def walk(env, task, kinds, actions):
-    """(state before, step, view before, what each of all actions would do instead), at every step."""
+    """Returns, per step, (state before, step, view before, results of all actions, observation after)."""
     start, _ = env.reset(jr.key(0), task)
 
     def step(state, action):
         after, out = env.step(jr.key(0), task, state, action)
-        instead = jax.vmap(env.step, in_axes=(None, None, None, 0))(
+        every = jax.vmap(env.step, in_axes=(None, None, None, 0))(
             jr.key(0), task, state, jnp.arange(3)
         )
-        return after, (state, out, env.view(task, state), instead, env.observe(task, after))
+        return after, (state, out, env.view(task, state), every, env.observe(task, after))
 
     return jax.lax.scan(step, start._replace(kinds=kinds), actions)[1]
 
@@ -67,7 +67,7 @@ def test_tasks_and_kinds_of_rooms_are_independent_fair_coins():
     assert np.abs(correlation[~np.eye(17, dtype=bool)]).max() < bound
 
 
-def test_kinds_are_new_in_every_episode_of_a_task():
+def test_kinds_are_resampled_in_every_episode_of_a_task():
     env = MineMaze()
     kinds = jax.jit(jax.vmap(lambda key: env.reset(key, GREEN)[0].kinds))(jr.split(jr.key(1), 64))
     assert len({tuple(row) for row in kinds.tolist()}) > 60
@@ -75,17 +75,17 @@ def test_kinds_are_new_in_every_episode_of_a_task():
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["iron", "diamond"])
 @pytest.mark.parametrize("side", [LEFT, RIGHT], ids=["left", "right"])
-def test_the_way_through_rooms_shows_the_known_views(side, kind):
+def test_the_route_through_rooms_shows_the_expected_views(side, kind):
     env, material = MineMaze(rooms=2), ("iron", "diamond")[kind]
     actions = np.array([RIGHT, *room(side) * 2, RIGHT])
     _, out, view, _, _ = walk(env, GREEN, np.full(2, bool(kind)), actions)
-    along = [name.replace("*", f" {material}") for name in ALONG[side]]
+    along = [name.replace("*", f" {material}") for name in ROOM_VIEWS[side]]
     assert named(view) == ["green", *along, *along, "end"]
     np.testing.assert_array_equal(out.terminated, [False] * 13 + [True])
 
 
 @pytest.mark.parametrize("side", [LEFT, RIGHT], ids=["left", "right"])
-def test_the_wrong_side_forfeits_a_tenth_but_the_way_goes_on(side):
+def test_the_wrong_side_yields_no_reward_but_the_route_continues(side):
     env, kinds = MineMaze(), np.random.default_rng(0).integers(2, size=16).astype(bool)
     actions = np.array([RIGHT, *room(side) * 16, LEFT])
     before, out, _, _, _ = walk(env, RED, kinds, actions)
@@ -98,12 +98,12 @@ def test_the_wrong_side_forfeits_a_tenth_but_the_way_goes_on(side):
 
 
 @pytest.mark.parametrize("side", [LEFT, RIGHT], ids=["left", "right"])
-def test_what_leads_nowhere_changes_nothing_but_the_time(side):
+def test_invalid_moves_change_nothing_but_the_time(side):
     env = MineMaze(rooms=2)
     actions = np.array([RIGHT, *room(side) * 2, RIGHT])
     before, _, _, (after, out), _ = walk(env, GREEN, np.array([True, False]), actions)
-    leads_on = [{RIGHT}, *LEADS_ON[side] * 2, {LEFT, RIGHT}]
-    for t, allowed in enumerate(leads_on):
+    valid = [{RIGHT}, *VALID[side] * 2, {LEFT, RIGHT}]
+    for t, allowed in enumerate(valid):
         for action in range(3):
             moved = after.progress[t, action] != before.progress[t] or out.terminated[t, action]
             assert moved == (action in allowed), (t, action)
@@ -115,7 +115,7 @@ def test_what_leads_nowhere_changes_nothing_but_the_time(side):
 
 
 @pytest.mark.parametrize(("task", "door"), [(GREEN, RIGHT), (RED, LEFT)], ids=["green", "red"])
-def test_the_signal_names_the_door(task, door):
+def test_the_signal_determines_the_door(task, door):
     env = MineMaze(rooms=1)
     actions = np.array([RIGHT, *room(LEFT), FORWARD])
     _, _, _, (_, out), _ = walk(env, task, np.array([False]), actions)
@@ -125,7 +125,7 @@ def test_the_signal_names_the_door(task, door):
     np.testing.assert_array_equal(out.terminated[-1], [True, False, True])
 
 
-def test_only_the_first_view_tells_the_task():
+def test_only_the_first_view_reveals_the_task():
     actions = np.array([LEFT, RIGHT, *room(LEFT) * 2, FORWARD])
     kinds = np.array([False, True])
     green, red = (named(walk(MineMaze(rooms=2), task, kinds, actions)[2]) for task in (GREEN, RED))
@@ -134,14 +134,14 @@ def test_only_the_first_view_tells_the_task():
     assert green[2:] == red[2:]
 
 
-def test_observe_gives_what_the_step_gave():
+def test_observe_equals_the_observation_of_the_step():
     actions = np.random.default_rng(1).integers(3, size=100)
-    _, out, _, _, seen = walk(MineMaze(rooms=2), GREEN, np.array([False, True]), actions)
-    np.testing.assert_array_equal(out.obs, seen)
+    _, out, _, _, observed = walk(MineMaze(rooms=2), GREEN, np.array([False, True]), actions)
+    np.testing.assert_array_equal(out.obs, observed)
 
 
 @pytest.mark.parametrize("timeout", [1, 5])
-def test_the_last_step_of_the_time_limit_does_nothing(timeout):
+def test_the_last_step_before_the_time_limit_has_no_effect(timeout):
     actions = np.array([RIGHT, *room(LEFT)])[:timeout]
     env = MineMaze(rooms=1, timeout=timeout)
     before, out, view, _, _ = walk(env, GREEN, np.array([False]), actions)
@@ -151,7 +151,7 @@ def test_the_last_step_of_the_time_limit_does_nothing(timeout):
     assert before.progress[-1] == timeout - 1
 
 
-def test_pictures_of_a_folder_replace_the_drawn_ones(tmp_path):
+def test_images_in_a_folder_replace_the_drawn_ones(tmp_path):
     for name in views.VIEWS:
         image = Image.fromarray(255 - views.draw(name))
         image.save(tmp_path / f"{views.filename(name)}.png")
@@ -161,7 +161,7 @@ def test_pictures_of_a_folder_replace_the_drawn_ones(tmp_path):
     assert not np.array_equal(obs, views.sheet()[0])
 
 
-def test_larger_pictures_are_larger_observations():
+def test_larger_images_give_larger_observations():
     env = MineMaze(resolution=20)
     _, obs = env.reset(jr.key(0), RED)
     assert env.spec.obs_size == 1200
@@ -177,12 +177,12 @@ def test_larger_pictures_are_larger_observations():
         ({"resolution": 15}, "resolution must be a positive multiple of 10, got 15"),
     ],
 )
-def test_impossible_mazes_are_refused_by_field_and_value(settings, message):
+def test_invalid_mazes_are_refused_by_field_and_value(settings, message):
     with pytest.raises(ValueError, match=message):
         MineMaze(**settings)
 
 
-def test_a_folder_without_pictures_is_refused_by_name(tmp_path):
+def test_a_folder_without_images_is_refused_by_name(tmp_path):
     missing = tmp_path / "nowhere"
     with pytest.raises(ValueError, match=r"MineMaze.*green.*nowhere"):
         MineMaze(images=str(missing))

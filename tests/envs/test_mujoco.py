@@ -1,4 +1,4 @@
-"""The robots: exact numbers, one call for a whole batch, tasks, ends, failures and pictures."""
+"""Robots: exact numbers, one call per batch, tasks, episode ends, failures and images."""
 
 import functools as ft
 import threading
@@ -34,7 +34,7 @@ def doubles():
 
 
 def flushed(numbers):
-    """As float32; what is smaller than its normal numbers is 0."""
+    """Converts to float32; numbers below the normal range become 0."""
     with np.errstate(over="ignore", under="ignore"):
         rounded = numbers.astype(np.float32)
     tiny = np.abs(numbers) < np.finfo(np.float32).tiny
@@ -63,8 +63,8 @@ def test_words_on_the_host_are_the_same_numbers():
 
 
 @ft.partial(jax.jit, static_argnums=(0, 1))
-def lives(env, axes, key):
-    """(tasks, states after, steps [axes, T]) of environments with random tasks and actions, without resets."""
+def play(env, axes, key):
+    """Plays random tasks with random actions and without resets; returns (tasks, last states, steps [axes, T])."""
 
     def one(key):
         task_key, reset_key, action_key = jr.split(key, 3)
@@ -84,13 +84,13 @@ def same_bits(one, other):
 
 
 @ENVS
-def test_a_batch_of_240_is_240_alone_and_one_call_a_step(env, monkeypatch):
+def test_a_batch_of_240_equals_single_environments_and_is_one_call_per_step(env, monkeypatch):
     calls, step = [], Simulations.step
     spy = lambda self, numbers, *rest: calls.append(len(numbers)) or step(self, numbers, *rest)  # noqa: E731
     monkeypatch.setattr(Simulations, "step", spy)
-    together = jax.device_get(lives(env, (15, 16), jr.key(0)))
+    together = jax.device_get(play(env, (15, 16), jr.key(0)))
     assert calls == [240] * STEPS
-    alone = [jax.device_get(lives(env, (), key)) for key in jr.split(jr.key(0), 240)]
+    alone = [jax.device_get(play(env, (), key)) for key in jr.split(jr.key(0), 240)]
     stack = lambda *leaves: np.stack(leaves).reshape(15, 16, *leaves[0].shape)  # noqa: E731
     same_bits(jax.tree.map(stack, *alone), together)
     assert calls[STEPS:] == [1] * 240 * STEPS
@@ -101,18 +101,18 @@ def test_any_number_of_threads_gives_the_same_bits(env, monkeypatch):
     found = []
     for threads in ("1", "2", "7"):
         monkeypatch.setenv(THREADS, threads)
-        found.append(jax.device_get(lives(env, (20,), jr.key(1))))
+        found.append(jax.device_get(play(env, (20,), jr.key(1))))
     same_bits(found[0], found[1])
     same_bits(found[0], found[2])
 
 
 @ENVS
 def test_several_threads_may_step_at_once(env):
-    expected = jax.device_get([lives(env, (16,), jr.key(seed)) for seed in range(4)])
+    expected = jax.device_get([play(env, (16,), jr.key(seed)) for seed in range(4)])
     found = [None] * 4
 
     def work(seed):
-        found[seed] = jax.device_get(lives(env, (16,), jr.key(seed)))
+        found[seed] = jax.device_get(play(env, (16,), jr.key(seed)))
 
     workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for worker in workers:
@@ -123,24 +123,24 @@ def test_several_threads_may_step_at_once(env):
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])
-def test_a_number_of_threads_without_a_meaning_is_refused(text, monkeypatch):
+def test_an_invalid_number_of_threads_is_refused(text, monkeypatch):
     monkeypatch.setenv(THREADS, text)
     env = Cheetah(horizon=3)
     with pytest.raises(
-        ValueError, match=f"SPLAGGER_THREADS must be a whole number above 0, got '{text}'"
+        ValueError, match=f"SPLAGGER_THREADS must be a positive integer, got '{text}'"
     ):
         jax.eval_shape(
             env.step, jr.key(0), jnp.ones(()), env.reset(jr.key(0), jnp.ones(()))[0], jnp.zeros(6)
         )
 
 
-def test_the_cores_of_this_process_are_the_default(monkeypatch):
+def test_the_number_of_threads_has_a_default(monkeypatch):
     monkeypatch.delenv(THREADS, raising=False)
     assert simulations.threads() >= 1
 
 
 @ENVS
-def test_resets_cost_no_physics(env, monkeypatch):
+def test_resets_compute_no_physics(env, monkeypatch):
     monkeypatch.setattr(Simulations, "step", None)
     monkeypatch.setattr(physics, "load", None)
     state, obs = jax.jit(env.reset)(jr.key(1), env.sample_task(jr.key(0)))
@@ -148,7 +148,7 @@ def test_resets_cost_no_physics(env, monkeypatch):
 
 
 @pytest.mark.parametrize("env, robot", [(Cheetah(), cheetah.ROBOT), (Walker(), walker.ROBOT)])
-def test_starts_are_the_models_with_the_noise_of_the_specification(env, robot):
+def test_first_states_are_the_initial_pose_with_the_specified_noise(env, robot):
     starts = jax.vmap(lambda key: env.reset(key, env.sample_task(key))[0].physics)
     numbers = to_float64(np.asarray(jax.jit(starts)(jr.split(jr.key(0), 4000))))
     position, velocity = numbers[:, 1:10] - simulations.load(robot).qpos0, numbers[:, 10:19]
@@ -164,7 +164,7 @@ def test_starts_are_the_models_with_the_noise_of_the_specification(env, robot):
     np.testing.assert_array_equal(numbers[:, [0, *range(19, 28)]], 0)
 
 
-def test_directions_are_as_often_forward_as_backward():
+def test_both_directions_are_equally_likely():
     tasks = np.asarray(jax.vmap(Cheetah().sample_task)(jr.split(jr.key(0), 4000)))
     assert set(tasks.tolist()) == {-1.0, 1.0} and abs(tasks.mean()) < 0.06
 
@@ -184,7 +184,7 @@ def test_factors_are_powers_with_uniform_exponents():
     assert 0.455 < tasks[:, 56:].min() < 0.458 and 2.19 < tasks[:, 56:].max() < 2.1971
 
 
-def test_factors_reach_the_model_and_what_is_derived_from_it():
+def test_factors_change_the_model_and_its_derived_constants():
     factors = np.asarray(Walker().sample_task(jr.key(3)))
     three = Simulations(walker.ROBOT, 3, 2)
     numbers = np.zeros((3, 28))
@@ -201,7 +201,7 @@ def test_factors_reach_the_model_and_what_is_derived_from_it():
         np.testing.assert_array_equal(three.batch.get_model(other).dof_M0, nominal.dof_M0)
 
 
-def test_what_a_simulation_was_before_does_not_matter():
+def test_results_do_not_depend_on_earlier_simulations():
     tasks = np.asarray(jax.vmap(Walker().sample_task)(jr.split(jr.key(0), 2)))
     state, _ = Walker().reset(jr.key(0), jnp.asarray(tasks[0]))
     numbers, action = to_float64(np.asarray(state.physics))[None], np.full((1, 6), 0.3)
@@ -213,20 +213,20 @@ def test_what_a_simulation_was_before_does_not_matter():
     assert (first != other).any()
 
 
-def test_constants_are_derived_once_a_task(monkeypatch):
-    four, seen = Simulations(walker.ROBOT, 4, 1), []
+def test_constants_are_derived_once_per_task(monkeypatch):
+    four, calls = Simulations(walker.ROBOT, 4, 1), []
     derive = four.batch.set_const
-    monkeypatch.setattr(four.batch, "set_const", lambda ids: seen.append(list(ids)) or derive(ids))
+    monkeypatch.setattr(four.batch, "set_const", lambda ids: calls.append(list(ids)) or derive(ids))
     tasks = np.asarray(jax.vmap(Walker().sample_task)(jr.split(jr.key(0), 5)))
     numbers, action = np.zeros((4, 28)), np.zeros((4, 6))
     numbers[:, 2] = 1.25
     for rows in ([0, 1, 2, 3], [0, 1, 2, 3], [0, 4, 2, 4], [0, 4, 2, 4]):
         four.step(numbers, action, tasks[rows])
-    assert seen == [[0, 1, 2, 3], [1, 3]]
+    assert calls == [[0, 1, 2, 3], [1, 3]]
 
 
 def test_a_heavier_body_falls_differently():
-    """The motors that hold up a light body cannot hold up a heavy one."""
+    """The torques that support a light body cannot support a heavy one."""
     env = Walker()
     factors = jnp.ones((2, 65)).at[0, :32].set(3.375).at[1, :32].set(0.2963)
     state, _ = env.reset(jr.key(0), factors[0])
@@ -249,8 +249,8 @@ def broken(state, number, value):
 
 
 @ENVS
-def test_an_unstable_simulation_ends_its_own_episode_alone(env, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)  # MuJoCo writes a log there
+def test_an_unstable_simulation_truncates_only_its_own_episode(env, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes a log into the working directory
     task = env.sample_task(jr.key(0))
     state, _ = env.reset(jr.key(0), task)
     states = [state, broken(state, 12, 3e10), state]
@@ -269,8 +269,8 @@ def test_an_unstable_simulation_ends_its_own_episode_alone(env, monkeypatch, tmp
 
 
 @ENVS
-def test_actions_that_are_no_numbers_are_told_by_the_reward(env):
-    """The state stays finite, and the run that chose them is found out."""
+def test_non_finite_actions_give_a_non_finite_reward(env):
+    """The state stays finite, and the reward reveals the diverged agent."""
     task = env.sample_task(jr.key(0))
     state, _ = env.reset(jr.key(0), task)
     actions = jnp.zeros((3, 6)).at[1, 2].set(jnp.nan).at[2].set(jnp.inf)
@@ -280,7 +280,7 @@ def test_actions_that_are_no_numbers_are_told_by_the_reward(env):
     np.testing.assert_array_equal(after.physics[2], after.physics[0])
 
 
-def test_control_is_clamped_but_its_cost_is_not():
+def test_the_control_is_clipped_but_its_cost_is_not():
     env = Cheetah()
     state, _ = env.reset(jr.key(0), jnp.ones(()))
     actions = jnp.stack([jnp.ones(6), jnp.full(6, 3.0)])
@@ -290,14 +290,14 @@ def test_control_is_clamped_but_its_cost_is_not():
 
 
 @ENVS
-def test_an_episode_is_cut_off_at_its_horizon(env):
+def test_an_episode_is_truncated_at_its_horizon(env):
     env = type(env)(horizon=4, **({"lowest": -9.0, "steepest": 9.0} if env == Walker() else {}))
-    _, _, out = lives(env, (), jr.key(0))
+    _, _, out = play(env, (), jr.key(0))
     np.testing.assert_array_equal(out.truncated, np.arange(STEPS) == 3)
     assert not out.terminated.any()
 
 
-def test_a_walkers_second_episode_begins_upright_with_the_same_body():
+def test_the_walkers_second_episode_starts_upright_with_the_same_body():
     env = MetaEnv(Walker(), 2)
 
     def one(state, key):
@@ -330,13 +330,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("name, value", REFUSED)
-def test_walkers_that_cannot_be_are_refused_by_name_and_value(name, value):
+def test_invalid_walkers_are_refused_by_name_and_value(name, value):
     with pytest.raises(ValueError, match=rf"^Walker: {name} must be .*, got {value}$"):
         Walker(**{name: value})
 
 
 def drawn(env, state):
-    """A picture; the test is skipped where MuJoCo cannot draw."""
+    """Returns an image; skips the test if MuJoCo cannot draw."""
     try:
         return env.render(env.sample_task(jr.key(0)), state)
     except ValueError as error:
@@ -346,7 +346,7 @@ def drawn(env, state):
 
 
 @ENVS
-def test_pictures_show_the_robot_where_it_is(env):
+def test_images_show_the_pose_of_the_robot(env):
     task = env.sample_task(jr.key(0))
     state, _ = env.reset(jr.key(0), task)
     step = jax.jit(env.step)
@@ -362,7 +362,7 @@ def test_pictures_show_the_robot_where_it_is(env):
     assert orange.sum() > 200
 
 
-def test_where_nothing_can_draw_the_error_says_what_is_missing(monkeypatch):
+def test_without_opengl_the_error_names_what_is_missing(monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setattr(camera, "LIBRARIES", {"egl": "no-such-library"})
     monkeypatch.setattr(camera.platform, "system", lambda: "Linux")

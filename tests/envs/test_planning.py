@@ -1,4 +1,4 @@
-"""The Planning Game: labels, goals, moves, time, and the errors of impossible games."""
+"""The Planning Game: labels, goals, moves, time limit and invalid settings."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from splagger.envs import Planning
 
 UP, DOWN, LEFT, RIGHT, COLLECT = range(5)
 COUNT = 9000
-# Bounds on chi-square that chance exceeds once in 10 000, by degrees of freedom.
+# Degrees of freedom → chi-square value that is exceeded with probability 1e-4.
 BOUND = {7: 29.9, 8: 31.8, 71: 124, 80: 136}
 
 
@@ -31,7 +31,7 @@ def move(env, key, task, node, goal, action, time):
 
 
 def every_move(size, time=0):
-    """Every node, goal and action at once, and what the step led to."""
+    """Returns all combinations of node, goal and action, and the results of their steps."""
     env = Planning(size=size)
     nodes, goals, actions = (
         x.ravel().astype(np.int32)
@@ -39,8 +39,8 @@ def every_move(size, time=0):
     )
     task = np.random.default_rng(0).permutation(size**2).astype(np.int32)
     keys = jr.split(jr.key(0), len(nodes))
-    state, out, seen = jax.device_get(move(env, keys, task, nodes, goals, actions, time))
-    return env, task, nodes, goals, actions, state, out, seen
+    state, out, observed = jax.device_get(move(env, keys, task, nodes, goals, actions, time))
+    return env, task, nodes, goals, actions, state, out, observed
 
 
 @jax.jit
@@ -105,7 +105,7 @@ def test_only_collecting_on_the_goal_pays_and_moves_the_goal():
 
 
 @pytest.mark.parametrize("time", [0, 98, 99])
-def test_the_hundredth_step_is_the_last_and_counts_like_any_other(time):
+def test_the_hundredth_step_is_the_last_and_is_rewarded(time):
     *_, state, out, _ = every_move(3, time)
     np.testing.assert_array_equal(state.time, time + 1)
     np.testing.assert_array_equal(out.truncated, time == 99)
@@ -115,20 +115,20 @@ def test_the_hundredth_step_is_the_last_and_counts_like_any_other(time):
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_the_observation_is_the_labels_of_agent_and_goal(size):
-    env, task, _, _, _, state, out, seen = every_move(size)
+    env, task, _, _, _, state, out, observed = every_move(size)
     assert env.spec.obs_size == out.obs.shape[1] == 2 * size**2
     eye = np.eye(size**2, dtype=np.float32)
     expected = np.concatenate([eye[task[state.node]], eye[task[state.goal]]], 1)
     np.testing.assert_array_equal(out.obs, expected)
-    np.testing.assert_array_equal(seen, out.obs)
+    np.testing.assert_array_equal(observed, out.obs)
 
 
-def test_without_labels_only_being_on_the_goal_is_seen():
+def test_without_labels_only_being_on_the_goal_is_observed():
     _, task, _, _, _, state, _, _ = every_move(3)
     env = Planning(show_labels=False)
-    seen = jax.jit(jax.vmap(env.observe, in_axes=(None, 0)))(task, state)
+    observed = jax.jit(jax.vmap(env.observe, in_axes=(None, 0)))(task, state)
     assert env.spec.obs_size == 1
-    np.testing.assert_array_equal(seen, (state.node == state.goal)[:, None])
+    np.testing.assert_array_equal(observed, (state.node == state.goal)[:, None])
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,6 @@ def test_without_labels_only_being_on_the_goal_is_seen():
         ({"horizon": -5}, "horizon must be a positive integer, got -5"),
     ],
 )
-def test_impossible_games_are_refused_by_class_field_and_value(settings, message):
+def test_invalid_games_are_refused_by_class_field_and_value(settings, message):
     with pytest.raises(ValueError, match=f"^Planning: {message}"):
         Planning(**settings)

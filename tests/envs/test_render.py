@@ -1,34 +1,33 @@
-"""Tests of the pictures for talks: sizes, types, and that what changes in the maze is visible."""
+"""Images of environment states: sizes, types, and that changes of the state are visible."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from splagger.envs import pictures as render
-from splagger.envs import views
+from splagger.envs import pictures, views
 
 KINDS = np.array([0, 1] * 8)
 
 
 def tmaze(length=20, position=3, signal_cells=((1, 1),), door_up=True, noise=1.0, **options):
-    return render.tmaze(length, position, signal_cells, door_up, 2, 4, noise, **options)
+    return pictures.tmaze(length, position, signal_cells, door_up, 2, 4, noise, **options)
 
 
 def planning(size=3, node=0, goal=5, **options):
-    return render.planning(size, np.arange(size * size), node, goal, 7, 2, **options)
+    return pictures.planning(size, np.arange(size * size), node, goal, 7, 2, **options)
 
 
 def minemaze(name="(0,0) iron", phase=1, room=0, x=0, y=0, kinds=KINDS, up=True, resolution=10):
     view = views.draw(name, resolution)
-    return render.minemaze(view, phase, room, len(kinds), x, y, kinds, up, 1, 2, 9)
+    return pictures.minemaze(view, phase, room, len(kinds), x, y, kinds, up, 1, 2, 9)
 
 
 def check(image, shape):
     assert image.shape == shape
     assert image.dtype == np.uint8
     assert image.min() < 100
-    np.testing.assert_array_equal(image[:4], 255)  # a margin, so nothing is cut off
+    np.testing.assert_array_equal(image[:4], 255)  # a margin
 
 
 def differ(first, second):
@@ -56,16 +55,16 @@ def test_tmaze_shows_signal_door_noise_reward_and_decision():
         assert all(differ(image, other) for other in images[:index])
 
 
-def test_tmaze_takes_the_door_as_flag_or_sign():
+def test_tmaze_accepts_the_door_as_flag_or_sign():
     np.testing.assert_array_equal(tmaze(decided=True), tmaze(decided=1))
     np.testing.assert_array_equal(tmaze(decided=False), tmaze(decided=-1))
 
 
-def test_tmaze_shows_no_reward_of_zero():
+def test_tmaze_does_not_show_a_reward_of_zero():
     np.testing.assert_array_equal(tmaze(last_reward=0.0), tmaze())
 
 
-def test_tmaze_takes_numpy_values():
+def test_tmaze_accepts_numpy_values():
     image = tmaze(np.int32(20), np.int32(3), [(np.int32(1), np.float32(1))], np.bool_(True))
     np.testing.assert_array_equal(image, tmaze())
 
@@ -107,7 +106,7 @@ def test_minemaze_fits_any_number_of_rooms(rooms):
     check(minemaze(room=rooms - 1, kinds=np.ones(rooms, int)), (480, 960, 3))
 
 
-def test_minemaze_shows_place_room_kind_and_signal():
+def test_minemaze_shows_position_room_kind_and_signal():
     plain = minemaze()
     assert differ(plain, minemaze(y=1))
     assert differ(minemaze(x=-1, y=1), minemaze(x=1, y=1))

@@ -1,4 +1,4 @@
-"""T-Mazes: tasks, signals, noise, doors and the errors of impossible mazes."""
+"""T-Mazes: tasks, signals, noise, doors and invalid settings."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ def chi_square(counts):
 
 @partial(jax.jit, static_argnums=0)
 def episodes(env):
-    """(tasks, first observations, steps) of whole episodes, one a task, at random actions."""
+    """Plays one episode per task with random actions; returns tasks, first observations and steps."""
 
     def run(key):
         task_key, reset_key, act_key, step_key = jr.split(key, 4)
@@ -34,14 +34,14 @@ def episodes(env):
             state, out = env.step(draws[0], task, state, draws[1])
             return state, (out, env.observe(task, state))
 
-        _, (out, seen) = jax.lax.scan(step, state, (jr.split(step_key, env.length), actions))
-        return task, obs, out, seen, actions
+        _, (out, observed) = jax.lax.scan(step, state, (jr.split(step_key, env.length), actions))
+        return task, obs, out, observed, actions
 
     return jax.vmap(run)(jr.split(jr.key(0), EPISODES))
 
 
 def observations(env):
-    """(tasks, observations o_0 … o_length, steps, actions) as numpy."""
+    """Returns (tasks, observations o_0 … o_length, steps, actions) as NumPy arrays."""
     task, first, out, _, actions = jax.device_get(episodes(env))
     return task, np.concatenate([first[:, None], out.obs], 1), out, actions
 
@@ -52,10 +52,10 @@ def test_tasks_are_equally_likely(env):
     columns = np.column_stack([tasks.door_up, tasks.signals])
     kinds, counts = np.unique(columns, axis=0, return_counts=True)
     assert len(kinds) == max(2, 2 ** len(env.signals))
-    assert chi_square(counts) < 21  # exceeded once in 10 000 with 3 degrees of freedom
+    assert chi_square(counts) < 21  # exceeded with probability 1e-4 for 3 degrees of freedom
 
 
-def test_one_signal_names_the_door_and_two_decide_by_disagreeing():
+def test_one_signal_is_the_door_and_two_are_compared():
     for env, rule in [
         (TMaze(), lambda s: s[:, 0] == 1),
         (VARIANTS[1], lambda s: s[:, 0] != s[:, 1]),
@@ -65,11 +65,11 @@ def test_one_signal_names_the_door_and_two_decide_by_disagreeing():
 
 
 @pytest.mark.parametrize("env", VARIANTS, ids=str)
-def test_start_signals_and_end_are_seen_where_they_are(env):
+def test_start_signals_and_end_are_observed_at_their_cells(env):
     task, obs, _, _ = observations(env)
-    places = np.arange(env.length + 1).clip(max=env.length - 1)[None].repeat(EPISODES, 0)
-    np.testing.assert_array_equal(obs[..., 0], places == 0)
-    np.testing.assert_array_equal(obs[..., 2], places == 99)
+    cells = np.arange(env.length + 1).clip(max=env.length - 1)[None].repeat(EPISODES, 0)
+    np.testing.assert_array_equal(obs[..., 0], cells == 0)
+    np.testing.assert_array_equal(obs[..., 2], cells == 99)
     expected = np.zeros_like(obs[..., 1])
     for i, cell in enumerate(env.signals):
         expected[:, cell] = task.signals[:, i]
@@ -91,7 +91,7 @@ def test_the_decision_is_made_on_the_last_cell_and_only_there(env):
 
 @pytest.mark.parametrize("action", range(4))
 @pytest.mark.parametrize("position", [0, 3])
-def test_every_action_walks_on_until_the_end(action, position):
+def test_every_action_moves_forward_until_the_end(action, position):
     env = TMaze(length=5)
     task = env.sample_task(jr.key(0))
     state, _ = env.reset(jr.key(1), task)
@@ -113,7 +113,7 @@ def test_noise_is_one_or_minus_one_with_the_probability_of_the_task(env):
 
 
 @pytest.mark.parametrize("lag", [1, 2, 50])
-def test_noise_is_drawn_anew_at_every_step(lag):
+def test_noise_is_independent_at_every_step(lag):
     _, obs, _, _ = observations(TMaze())
     noise = obs[..., 3]
     product = noise[:, lag:] * noise[:, :-lag]
@@ -122,16 +122,16 @@ def test_noise_is_drawn_anew_at_every_step(lag):
     assert abs(across.mean()) < 4 / across.size**0.5
 
 
-def test_noise_can_be_certain():
+def test_noise_can_be_deterministic():
     task, obs, _, _ = observations(TMaze(length=4, signals=(), noise_up=1.0, noise_down=0.0))
     expected = np.where(task.door_up, 1.0, -1.0)[:, None].repeat(5, 1)
     np.testing.assert_array_equal(obs[..., 3], expected)
 
 
 @pytest.mark.parametrize("env", VARIANTS, ids=str)
-def test_observe_gives_what_the_step_gave(env):
-    _, _, out, seen, _ = episodes(env)
-    np.testing.assert_array_equal(out.obs, seen)
+def test_observe_equals_the_observation_of_the_step(env):
+    _, _, out, observed, _ = episodes(env)
+    np.testing.assert_array_equal(out.obs, observed)
 
 
 def test_rewards_are_settings():
@@ -150,11 +150,11 @@ def test_rewards_are_settings():
         ),
         ({"signals": (-1,)}, r"signals .* got \(-1,\)"),
         ({"signals": (1, 1)}, r"signals must be different cells .* got \(1, 1\)"),
-        ({"noise_up": 1.2}, "noise_up is a probability, got 1.2"),
-        ({"noise_down": -0.1}, "noise_down is a probability, got -0.1"),
-        ({"noise_down": float("nan")}, "noise_down is a probability, got nan"),
+        ({"noise_up": 1.2}, "noise_up must be between 0 and 1, got 1.2"),
+        ({"noise_down": -0.1}, "noise_down must be between 0 and 1, got -0.1"),
+        ({"noise_down": float("nan")}, "noise_down must be between 0 and 1, got nan"),
     ],
 )
-def test_impossible_mazes_are_refused_by_class_field_and_value(settings, message):
+def test_invalid_mazes_are_refused_by_class_field_and_value(settings, message):
     with pytest.raises(ValueError, match=f"^TMaze: {message}"):
         TMaze(**settings)

@@ -1,4 +1,4 @@
-"""Tests of the procedural pictures: region colors, distances, resolutions and loading."""
+"""Procedural views: region colors, distances, resolutions and loading."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ ALL, TALL, GROUND = slice(0, 10), slice(0, 8), slice(8, 10)
 LEFT, MIDDLE, RIGHT = slice(0, 3), slice(3, 7), slice(7, 10)
 SKY, DARK, FLOOR = (141, 168, 234), (78, 78, 78), (119, 119, 119)
 
-# view, rows, columns and the mean color there
+# view, rows, columns, mean color
 REGIONS = [
     ("green", ALL, ALL, (67, 178, 98)),
     ("green", slice(5, 9), MIDDLE, (85, 187, 113)),
@@ -70,13 +70,13 @@ def test_regions_have_the_documented_mean_color(name, rows, columns, color):
 
 
 @pytest.mark.parametrize(("first", "second", "expected"), DISTANCES)
-def test_distances_resemble_the_original_pictures(first, second, expected):
+def test_distances_resemble_the_original_images(first, second, expected):
     sheet = views.sheet()
     difference = sheet[views.VIEWS.index(first)] - sheet[views.VIEWS.index(second)]
     assert np.linalg.norm(difference) == pytest.approx(expected, rel=0.15)
 
 
-def test_all_views_are_distinct_and_the_closest_pair_is_the_known_one():
+def test_all_views_are_distinct_and_the_closest_pair_is_as_expected():
     sheet = views.sheet()
     distances = np.linalg.norm(sheet[:, None] - sheet[None], axis=-1)
     distances[np.diag_indices(len(sheet))] = np.inf
@@ -91,7 +91,7 @@ def test_drawing_twice_gives_the_same_pixels():
 
 
 @pytest.mark.parametrize("resolution", [20, 30, 40, 80])
-def test_larger_pictures_average_to_the_small_one(resolution):
+def test_larger_images_average_to_the_small_one(resolution):
     factor = resolution // 10
     for name in views.VIEWS:
         large = views.draw(name, resolution)
@@ -100,7 +100,7 @@ def test_larger_pictures_average_to_the_small_one(resolution):
         np.testing.assert_allclose(average, views.draw(name), atol=1.01)
 
 
-def test_larger_pictures_have_detail_inside_the_cells():
+def test_larger_images_have_detail_inside_the_cells():
     cells = views.draw("(1,3)", 40).reshape(10, 4, 10, 4, 3)
     assert cells.std((1, 3)).mean() > 2
 
@@ -133,7 +133,7 @@ def test_sheet_is_in_view_order():
         np.testing.assert_array_equal(row, views.normalize(views.draw(name, 20)))
 
 
-def test_room_kinds_differ_in_the_column_only():
+def test_room_kinds_differ_only_in_the_column():
     iron, diamond = views.draw("(1,1) iron"), views.draw("(1,1) diamond")
     np.testing.assert_array_equal(iron[:, 3:], diamond[:, 3:])
     assert (iron[:, :3] != diamond[:, :3]).any(-1).all()
@@ -142,10 +142,10 @@ def test_room_kinds_differ_in_the_column_only():
     np.testing.assert_array_equal(iron[8:], diamond[8:])
 
 
-def test_places_behind_the_column_have_one_picture_for_both_kinds():
-    for place in ("(1,2)", "(-1,2)", "(1,3)", "(-1,3)", "(0,3)"):
-        assert [name for name in views.VIEWS if name.startswith(place)] == [place]
-        assert all(patch.diamond is None for patch in views.PLACES[place])
+def test_locations_behind_the_column_have_one_view_for_both_kinds():
+    for location in ("(1,2)", "(-1,2)", "(1,3)", "(-1,3)", "(0,3)"):
+        assert [name for name in views.VIEWS if name.startswith(location)] == [location]
+        assert all(patch.diamond is None for patch in views.LAYOUTS[location])
 
 
 def test_filenames():

@@ -1,4 +1,4 @@
-"""The memory: one unroll is its steps, its size is fixed, and order matters where it should."""
+"""The memory: `unroll` equals repeated `step`, its size is fixed, and order matters where it should."""
 
 import functools as ft
 
@@ -28,7 +28,7 @@ def create(name, factor=1.0, context=1000):
 
 @ft.cache
 def small(name):
-    """A narrow model of this method, every weight and bias random."""
+    """Returns a narrow model of this method, with random weights and biases."""
     rng = np.random.default_rng(0)
     shapes = jax.eval_shape(lambda: create(name, factor=1 / 16, context=20))
 
@@ -48,8 +48,8 @@ def by_steps(model, memory, xs, resets):
     return jax.lax.scan(lambda memory, x: model.step(memory, *x), memory, (xs, resets))
 
 
-# name → size of encoder state, of aggregate, of what is projected (specification 3.2). A softmax
-# keeps its peak besides numerator and denominator, and a straight-through aggregator its sum.
+# name → size of encoder state, of aggregate, and of the projection's input (specification 3.2). A softmax
+# also keeps its peak, besides numerator and denominator; a straight-through aggregator also keeps its sum.
 SIZES = {
     "rnn": (256, 0, 256),
     "splagger": (256, 128, 256),
@@ -104,18 +104,18 @@ def test_memory_has_the_size_of_the_specification_at_any_horizon(name):
 
 
 @pytest.mark.parametrize("name", ["splagger", "splagger-wsoftmax", "transformer"])
-def test_unroll_is_repeated_step_with_resets(name):
+def test_unroll_equals_repeated_step_with_resets(name):
     model = small(name)
     args = model, model.start(), XS, SOME
     last, outputs = unroll(*args)
     assert_close((last, outputs), by_steps(*args), rtol=1e-5, atol=2e-6)
     assert shapes(last) == shapes(model.start())
-    on = model, last, XS, SOME[::-1]
-    assert_close(unroll(*on), by_steps(*on), rtol=1e-5, atol=2e-6)
+    args = model, last, XS, SOME[::-1]
+    assert_close(unroll(*args), by_steps(*args), rtol=1e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", ["splagger", "cnp", "pearl", "rnn", "transformer"])
-def test_an_empty_memory_reads_one_zero_input_and_forgets_it(name):
+def test_an_empty_memory_outputs_that_of_one_zero_input_and_stays_empty(name):
     model = small(name)
     start, zeros = model.start(), jnp.zeros((1, INPUTS))
     after, outputs = unroll(model, start, zeros, jnp.zeros(1, bool))
@@ -134,7 +134,7 @@ def test_an_empty_memory_bypasses_the_embedding():
     assert float(jnp.abs(stepped[0] - stepped[1]).max()) > 1e-3
 
 
-def test_the_first_half_skips_and_the_second_is_aggregated():
+def test_the_first_half_bypasses_the_aggregator():
     split = SplitAggregation(Sum(), width=4, skip=2)
     es = jnp.array([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0], [5.0, 6.0, 7.0, 8.0]])
     last, mixed = split.unroll(split.start(), es, jnp.array([False, False, True]))
@@ -144,7 +144,7 @@ def test_the_first_half_skips_and_the_second_is_aggregated():
     assert SplitAggregation(WeightedMean(), width=512, skip=256).output_size == 384
 
 
-def test_skipping_everything_leaves_the_plain_encoder():
+def test_skipping_all_neurons_gives_the_plain_encoder():
     model = small("rnn")
     _, outputs = unroll(model, model.start(), XS, SOME)
     plain = jax.jit(
@@ -154,7 +154,7 @@ def test_skipping_everything_leaves_the_plain_encoder():
 
 
 def change_by_order(name):
-    """Relative change of the last output when the inputs come in another order."""
+    """Returns the relative change of the last output when the inputs are reordered."""
     model = small(name)
     orders = XS, jr.permutation(jr.key(2), XS), XS[::-1]
     ys = [unroll(model, model.start(), xs, NO_RESETS)[1][-1] for xs in orders]
@@ -167,7 +167,7 @@ def test_pointwise_methods_ignore_the_order(name):
 
 
 @pytest.mark.parametrize("name", ["rnn", "splagger", "splagger-wsoftmax"])
-def test_recurrent_methods_notice_the_order(name):
+def test_recurrent_methods_depend_on_the_order(name):
     assert change_by_order(name) > 1e-3
 
 
@@ -175,23 +175,27 @@ def test_recurrent_methods_notice_the_order(name):
     ("options", "message"),
     [
         ({"encoder": "grru"}, "no encoder 'grru'; did you mean gru?"),
-        ({"skip": 1.5}, "skip is the fraction .* got 1.5"),
-        ({"skip": -0.1}, "skip is the fraction .* got -0.1"),
+        ({"skip": 1.5}, "skip must be the fraction .* got 1.5"),
+        ({"skip": -0.1}, "skip must be the fraction .* got -0.1"),
         ({"width": 0}, "width must be at least 1, got 0"),
         ({"output_size": 0}, "output_size must be at least 1"),
         ({"input_size": 0}, "input_size must be at least 1"),
-        ({"encoder": "transformer", "context": 0}, "context of at least 1 step, got 0"),
+        ({"encoder": "transformer", "context": 0}, "context must be at least 1 step, got 0"),
         ({"encoder": "pointwise", "aggregator": WeightedMean(), "width": 10}, "Mean .* 5 is odd"),
     ],
 )
-def test_a_wrong_option_is_refused_in_words(options, message):
+def test_an_invalid_option_is_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         SequenceModel.create(jr.key(0), **({"input_size": INPUTS, "width": 8} | options))
 
 
-def test_a_wrong_input_is_refused_in_words():
+def test_an_input_of_the_wrong_shape_is_rejected():
     model = small("splagger")
-    with pytest.raises(ValueError, match=r"takes inputs of shape \(6,\), got \(5,\)"):
+    with pytest.raises(
+        ValueError, match=r"inputs of this memory must have shape \(6,\), got \(5,\)"
+    ):
         model.step(model.start(), jnp.zeros(5), False)
-    with pytest.raises(ValueError, match=r"takes inputs of shape \(6,\), got \(7,\)"):
+    with pytest.raises(
+        ValueError, match=r"inputs of this memory must have shape \(6,\), got \(7,\)"
+    ):
         model.unroll(model.start(), jnp.zeros((3, 7)), jnp.zeros(3, bool))

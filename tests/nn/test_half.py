@@ -1,4 +1,4 @@
-"""Half precision, as GPUs compute: types, whole updates, kernels that can be compiled."""
+"""Half precision as on GPUs: number types, whole updates, and kernels that can be lowered."""
 
 import dataclasses
 
@@ -14,28 +14,28 @@ from splagger.agent import Network
 from splagger.envs import MetaEnv, TMaze
 from splagger.memory import EmbeddingSizes
 from splagger.nn import GRU, Linear
-from splagger.nn.gpu import number_types as precision
+from splagger.nn.gpu import number_types
 from splagger.nn.gpu.number_types import FULL, HALF
 from splagger.ppo.train import update
 from tests.ppo.probe_envs import TUNABLES, random_state, tiny
 
 
-def test_a_gpu_rounds_unless_more_is_asked_for(monkeypatch):
-    assert precision.matmul_types() == FULL
+def test_gpus_use_half_precision_unless_configured_otherwise(monkeypatch):
+    assert number_types.matmul_types() == FULL
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert precision.matmul_types() == HALF
+    assert number_types.matmul_types() == HALF
     with jax.default_matmul_precision("float32"):
-        assert precision.matmul_types() == FULL
+        assert number_types.matmul_types() == FULL
     with jax.default_device(jax.devices("cpu")[0]):
-        assert precision.matmul_types() == FULL
+        assert number_types.matmul_types() == FULL
 
 
-def test_what_float16_cannot_hold_is_cut_off():
-    """A memory sees rewards and observations as they are, and they may be large."""
+def test_numbers_outside_the_range_of_float16_are_clipped():
+    """A memory takes rewards and observations without normalization, so they may be large."""
     x = jnp.array([1e5, -1e9, 3.0, 1e-3])
-    np.testing.assert_array_equal(precision.rounded(x, jnp.float16)[:3], [65504, -65504, 3])
-    assert precision.rounded(x, jnp.float16).dtype == jnp.float16
-    np.testing.assert_array_equal(precision.rounded(x, jnp.float32), x)
+    np.testing.assert_array_equal(number_types.rounded(x, jnp.float16)[:3], [65504, -65504, 3])
+    assert number_types.rounded(x, jnp.float16).dtype == jnp.float16
+    np.testing.assert_array_equal(number_types.rounded(x, jnp.float32), x)
     loops = gru_module.Loops(HALF, kernels=False, interpret=False)
     gru, xs = GRU.create(jr.key(0), 4, 8), jnp.broadcast_to(x, (3, 2, 4))
     loss = lambda gru: gru_module._recur(  # noqa: E731
@@ -45,7 +45,7 @@ def test_what_float16_cannot_hold_is_cut_off():
     assert np.isfinite(value) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
 
 
-def test_a_layer_of_ones_own_stays_it_when_prepared():
+def test_a_prepared_custom_layer_keeps_its_class():
     class Doubled(Linear):
         def __call__(self, x):
             return 2 * super().__call__(x)
@@ -56,8 +56,8 @@ def test_a_layer_of_ones_own_stays_it_when_prepared():
 
 @pytest.mark.parametrize("name", ["splagger", "pearl", "lstm"])
 def test_an_update_in_half_precision(name, monkeypatch):
-    """What acts is rounded, what is kept is not; and both are the same policy up to rounding."""
-    for module in ("nn.gru", "nn.lstm", "nn.recurrence", "nn.layers", "policy.hypernetwork"):
+    """The acting agent is rounded, the training state is not; both are the same policy up to rounding."""
+    for module in ("nn.gru", "nn.lstm", "nn.gpu.recurrence", "nn.layers", "policy.hypernetwork"):
         monkeypatch.setattr(f"splagger.{module}.matmul_types", lambda: HALF)
     for module in (gru_module, lstm_module):
         monkeypatch.setattr(module, "on_gpu", lambda: True)
@@ -65,7 +65,7 @@ def test_an_update_in_half_precision(name, monkeypatch):
     config = tiny(name, MetaEnv(TMaze(length=4), 2), steps=16, epochs=1, minibatches=1)
     config = dataclasses.replace(config, network=network)
     before = random_state(config)
-    acting = jax.tree.leaves(before.agent.prepared())
+    acting = jax.tree.leaves(before.agent.actor())
     assert any(leaf.dtype == jnp.float16 for leaf in acting)
     after, metrics = jax.jit(lambda state: update(config, TUNABLES, state))(before)
     assert [x.dtype for x in jax.tree.leaves(after)] == [x.dtype for x in jax.tree.leaves(before)]
@@ -73,7 +73,7 @@ def test_an_update_in_half_precision(name, monkeypatch):
 
 
 def test_the_kernels_can_be_lowered_for_a_gpu():
-    """Everything but the machine code; a machine without one can do that."""
+    """Lowering, which is everything but the machine code, works without a GPU."""
     gru, loops = GRU.create(jr.key(0), 8, 32), gru_module.Loops(HALF, kernels=True, interpret=False)
     args = jnp.zeros((16, 32)), jnp.zeros((3, 16, 8))
     loss = lambda *args: gru_module._recur(loops, *args, jnp.zeros((3, 16), bool)).sum()  # noqa: E731

@@ -1,4 +1,4 @@
-"""Recurrent encoders: the whole sequence is its steps, and every cell is its definition."""
+"""Sequence encoders: `unroll` equals repeated `step`, and every cell matches its definition."""
 
 import functools as ft
 from collections.abc import Callable
@@ -13,7 +13,6 @@ import pytest
 from jax.test_util import check_grads
 
 from splagger.memory import Pointwise
-from splagger.memory.encoders import unroll_many
 from splagger.nn import GRU, LSTM, Transformer
 from splagger.nn import gru as gru_module
 from splagger.nn import lstm as lstm_module
@@ -29,7 +28,7 @@ RESETS = {name: jnp.asarray(np.isin(range(STEPS), list(at))) for name, at in FLA
 
 
 def randomized(create, scale=0.4):
-    """Arrays of the shapes that `create` makes, all of them random: no bias is zero."""
+    """Returns what `create` returns, with all arrays random: no bias is zero."""
     rng, shapes = np.random.default_rng(0), jax.eval_shape(lambda: create(jr.key(0), INPUTS, WIDTH))
     return jax.tree.map(lambda s: jnp.asarray(scale * rng.normal(size=s.shape), s.dtype), shapes)
 
@@ -39,9 +38,9 @@ ENCODERS = {
     "lstm": randomized(LSTM.create),
     "pointwise": randomized(Pointwise.create),
     "transformer": randomized(ft.partial(Transformer.create, context=50)),
-    "forgetful": randomized(ft.partial(Transformer.create, context=CONTEXT)),
+    "short context": randomized(ft.partial(Transformer.create, context=CONTEXT)),
 }
-TRANSFORMER, FORGETFUL = ENCODERS["transformer"], ENCODERS["forgetful"]
+TRANSFORMER, SHORT_CONTEXT = ENCODERS["transformer"], ENCODERS["short context"]
 every_encoder, every_reset = map(pytest.mark.parametrize, ["name", "resets"], [ENCODERS, RESETS])
 
 
@@ -59,8 +58,8 @@ def doubles(tree):
 
 @every_encoder
 @every_reset
-def test_unroll_is_repeated_step(name, resets):
-    """From a state that is not empty; more steps than a forgetful context holds."""
+def test_unroll_equals_repeated_step(name, resets):
+    """From a nonempty state, over more steps than the shorter context holds."""
     encoder = ENCODERS[name]
     state, _ = unroll(encoder, encoder.start(), XS[::-1], RESETS["some"])
     args = encoder, state, XS, RESETS[resets]
@@ -69,7 +68,7 @@ def test_unroll_is_repeated_step(name, resets):
 
 @every_encoder
 @every_reset
-def test_an_unroll_goes_on_where_another_ended(name, resets):
+def test_an_unroll_continues_where_another_ended(name, resets):
     encoder, resets, half = ENCODERS[name], RESETS[resets], STEPS // 2
     state, early = unroll(encoder, encoder.start(), XS[:half], resets[:half])
     state, late = unroll(encoder, state, XS[half:], resets[half:])
@@ -77,14 +76,14 @@ def test_an_unroll_goes_on_where_another_ended(name, resets):
     assert_close((state, jnp.concatenate([early, late])), whole, rtol=1e-5, atol=2e-6)
 
 
-def test_pointwise_is_its_definition():
+def test_pointwise_matches_its_definition():
     layer = doubles(ENCODERS["pointwise"].linear)
     expected = [np.tanh(naive.linear(x, layer.weight, layer.bias)) for x in doubles(XS)]
     assert_close(unroll(ENCODERS["pointwise"], (), XS, RESETS["no"])[1], np.array(expected))
 
 
 @every_reset
-def test_gru_is_its_definition(resets):
+def test_gru_matches_its_definition(resets):
     gru, resets = ENCODERS["gru"], RESETS[resets]
     state = jr.normal(jr.key(2), (WIDTH,))
     weights = gru.input_weight, gru.hidden_weight, gru.bias, gru.candidate_bias
@@ -93,24 +92,24 @@ def test_gru_is_its_definition(resets):
 
 
 BATCH = 3
-XS_MANY = jr.normal(jr.key(5), (STEPS, BATCH, INPUTS))
-RESETS_MANY = jr.bernoulli(jr.key(6), 0.2, (STEPS, BATCH))
+XS_BATCH = jr.normal(jr.key(5), (STEPS, BATCH, INPUTS))
+RESETS_BATCH = jr.bernoulli(jr.key(6), 0.2, (STEPS, BATCH))
 
 
 @every_encoder
-def test_many_sequences_are_each_of_them(name):
+def test_a_batch_of_sequences_equals_each_sequence_alone(name):
     encoder = ENCODERS[name]
     state = jax.vmap(lambda x: unroll(encoder, encoder.start(), x, RESETS["some"])[0])(
         jr.normal(jr.key(7), (BATCH, STEPS, INPUTS))
     )
-    args = state, XS_MANY, RESETS_MANY
-    many = jax.jit(ft.partial(unroll_many, encoder))(*args)
+    args = state, XS_BATCH, RESETS_BATCH
+    batch = jax.jit(lambda *args: encoder.unroll_batch(*args))(*args)
     each = jax.vmap(ft.partial(unroll, encoder), in_axes=(0, 1, 1), out_axes=(0, 1))(*args)
-    assert_close(many, each, rtol=1e-5, atol=2e-6)
+    assert_close(batch, each, rtol=1e-5, atol=2e-6)
 
 
 class Form(NamedTuple):
-    """One way to unroll a cell on a GPU: (last state, all outputs), and how exact it is."""
+    """One way to unroll a cell on a GPU; `run` returns (last state, all outputs)."""
 
     cell: str
     run: Callable
@@ -147,8 +146,8 @@ MODULES = {"gru": gru_module, "lstm": lstm_module}
 
 
 def by_definition(cell, *args):
-    """As on a CPU."""
-    return cell.unroll_many(*args)
+    """Unrolls as on a CPU."""
+    return cell.unroll_batch(*args)
 
 
 def as_on_a_gpu(cell, *args):
@@ -157,35 +156,35 @@ def as_on_a_gpu(cell, *args):
 
 
 def states(name, *batch):
-    """Random ones of the shape that the cell's have."""
+    """Returns random states of the cell."""
     leaves, tree = jax.tree.flatten(ENCODERS[name].start())
     drawn = [jr.normal(jr.key(i), (*batch, *leaf.shape)) for i, leaf in enumerate(leaves)]
     return tree.unflatten(drawn)
 
 
 def differentiate(run, cell, state, xs, resets):
-    """States and the gradients of a function that weighs each of them differently."""
+    """Returns the states, and the gradients of a loss that weighs each state differently."""
     weights = jr.normal(jr.key(8), (*resets.shape, WIDTH))
 
     def loss(cell, state, xs):
         last, hs = run(cell, state, xs, resets)
-        beside = sum(jnp.sin(s).sum() for s in jax.tree.leaves(last))
-        return (hs * weights).sum() + beside, (last, hs)
+        last_terms = sum(jnp.sin(s).sum() for s in jax.tree.leaves(last))
+        return (hs * weights).sum() + last_terms, (last, hs)
 
     return jax.jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(cell, state, xs)
 
 
 @pytest.fixture
 def small_kernels(monkeypatch):
-    """Kernels whose programs do few rows and columns, so that a small test has several."""
+    """Makes each kernel program handle few rows and columns, so that a small test has several."""
     monkeypatch.setattr(gru_kernel, "ROWS", 2)
     monkeypatch.setattr(gru_kernel, "COLUMNS", 2)
 
 
 @pytest.mark.parametrize("resets", ["some", "first and last"])
 @pytest.mark.parametrize("name", FORMS)
-def test_the_unroll_for_gpus_is_its_definition(name, resets, small_kernels):
-    """States and gradients; in half precision no array is off by more than rounding of its largest."""
+def test_the_unroll_for_gpus_matches_its_definition(name, resets, small_kernels):
+    """Compares states and gradients, with a tolerance relative to the largest number of each array."""
     form = FORMS[name]
     resets = jnp.stack([jnp.roll(RESETS[resets], i) for i in range(4)], axis=1)
     args = ENCODERS[form.cell], states(form.cell, 4), jr.normal(jr.key(5), (STEPS, 4, INPUTS))
@@ -198,7 +197,7 @@ def test_the_unroll_for_gpus_is_its_definition(name, resets, small_kernels):
 
 @pytest.mark.parametrize("name", [name for name in FORMS if "half" not in name])
 def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
-    """Each run has its own weights; loops that write in place must not mix them."""
+    """Each run has its own weights, and loops that write in place must not mix them up."""
     form = FORMS[name]
     cells = jax.tree.map(lambda leaf: jnp.stack([leaf, 0.7 * leaf]), ENCODERS[form.cell])
     args = cells, states(form.cell, 2, 4), jr.normal(jr.key(5), (2, STEPS, 4, INPUTS))
@@ -214,14 +213,14 @@ def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
 
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 @pytest.mark.parametrize("name", MODULES)
-def test_the_unroll_for_gpus_takes_any_batch(name, batch):
+def test_the_unroll_for_gpus_takes_any_batch_shape(name, batch):
     xs, resets = jr.normal(jr.key(5), (STEPS, *batch, INPUTS)), (STEPS, *batch)
     args = ENCODERS[name], states(name, *batch), xs, jr.bernoulli(jr.key(6), 0.2, resets)
     both = [differentiate(run, *args) for run in (as_on_a_gpu, by_definition)]
     assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
-def test_no_kernels_without_a_gpu_that_runs_them(monkeypatch):
+def test_kernels_need_a_gpu_that_can_run_them(monkeypatch):
     assert not gru_kernel.available()
     monkeypatch.setattr(gru_kernel, "on_gpu", lambda: True)
     for capability, expected in (("7.5", False), ("8.0", True), ("9.0", True), ("gfx90a", False)):
@@ -230,7 +229,7 @@ def test_no_kernels_without_a_gpu_that_runs_them(monkeypatch):
         assert gru_kernel.available() == expected
 
 
-def test_kernels_are_for_whole_blocks():
+def test_kernels_need_whole_blocks():
     assert gru_kernel.fits(16, 512) and gru_kernel.fits(32, 64)
     assert not any(
         gru_kernel.fits(*size)
@@ -239,7 +238,7 @@ def test_kernels_are_for_whole_blocks():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_prepared_cell_steps_alike(name, monkeypatch):
+def test_a_prepared_cell_steps_the_same(name, monkeypatch):
     cell, state = ENCODERS[name], states(name)
     assert_close(cell.prepared(), cell, rtol=0, atol=0)  # on a CPU there is nothing to prepare
     monkeypatch.setattr(recurrence, "matmul_types", lambda: HALF)
@@ -251,7 +250,7 @@ def test_a_prepared_cell_steps_alike(name, monkeypatch):
 
 
 @every_reset
-def test_lstm_is_its_definition(resets):
+def test_lstm_matches_its_definition(resets):
     lstm, resets = ENCODERS["lstm"], RESETS[resets]
     state = tuple(jr.normal(jr.key(2), (2, WIDTH)))
     weights = lstm.input_weight, lstm.hidden_weight, lstm.bias
@@ -277,7 +276,7 @@ def twin_of(transformer):
 
 
 @every_reset
-def test_transformer_is_its_definition(resets):
+def test_transformer_matches_its_definition(resets):
     _, outputs = unroll(TRANSFORMER, TRANSFORMER.start(), XS, RESETS[resets])
     expected = naive.transformer_unroll(np.asarray(XS), RESETS[resets], twin_of(TRANSFORMER))
     assert_close(outputs, expected, atol=5e-6)
@@ -285,8 +284,8 @@ def test_transformer_is_its_definition(resets):
 
 @pytest.mark.parametrize("name", MODULES)
 @every_reset
-def test_the_derivative_is_that_of_the_steps(name, resets):
-    """By every parameter, input and start state; rows begin new tasks at different times."""
+def test_the_derivative_equals_that_of_single_steps(name, resets):
+    """By every parameter, input and initial state; rows are reset at different times."""
     resets = jnp.stack([jnp.roll(RESETS[resets], i) for i in range(3)], axis=1)
     args = ENCODERS[name], states(name, 3), jr.normal(jr.key(5), (STEPS, 3, INPUTS)), resets
 
@@ -298,7 +297,7 @@ def test_the_derivative_is_that_of_the_steps(name, resets):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_derivative_is_the_limit_of_differences(name):
+def test_the_derivative_matches_finite_differences(name):
     resets = jnp.array([False, False, True, False])
     run = jax.jit(lambda cell, *args: as_on_a_gpu(cell, *args, resets))
     args = ENCODERS[name], states(name), XS[:4]
@@ -308,14 +307,14 @@ def test_the_derivative_is_the_limit_of_differences(name):
 def test_attention_never_crosses_a_reset():
     resets = jnp.arange(STEPS) == 6
     other = XS.at[:6].set(100.0)
-    for transformer in (TRANSFORMER, FORGETFUL):
+    for transformer in (TRANSFORMER, SHORT_CONTEXT):
         for run in (unroll, by_steps):
             a, b = (run(transformer, transformer.start(), x, resets) for x in (XS, other))
             np.testing.assert_array_equal(a[1][6:], b[1][6:])
             assert_close(a[0], b[0], rtol=0, atol=0)
 
 
-def test_the_future_changes_no_output():
+def test_outputs_do_not_depend_on_later_inputs():
     resets, other = RESETS["some"], XS.at[7:].set(-3.0)
     for encoder in ENCODERS.values():
         a, b = (unroll(encoder, encoder.start(), x, resets)[1] for x in (XS, other))
@@ -323,9 +322,9 @@ def test_the_future_changes_no_output():
 
 
 def test_a_full_context_forgets_the_oldest_step():
-    """Two blocks of attention over 4 steps reach 6 steps back, not 7."""
+    """Two attention blocks over 4 steps see 6 steps back, not 7."""
     other, resets = XS.at[0].set(3.0), RESETS["no"]
-    a, b = (unroll(FORGETFUL, FORGETFUL.start(), x, resets)[1] for x in (XS, other))
+    a, b = (unroll(SHORT_CONTEXT, SHORT_CONTEXT.start(), x, resets)[1] for x in (XS, other))
     assert bool((jnp.abs(a - b)[:7].max(axis=1) > 1e-5).all())
     np.testing.assert_array_equal(a[7:], b[7:])
 
@@ -341,7 +340,7 @@ def test_invariant_lstm_starts_as_a_running_sum():
     def cells(lstm):
         return [unroll(lstm, lstm.start(), x, RESETS["no"])[0][1] for x in (XS, XS[::-1])]
 
-    bound = 1e-4 * STEPS**2  # each of the candidates fades by 1e-4 a step
+    bound = 1e-4 * STEPS**2  # each candidate decays by 1e-4 per step
     total = jnp.tanh(gates[:, 2 * WIDTH : 3 * WIDTH]).sum(axis=0)
     assert_close(cells(invariant), [total, total], rtol=0, atol=bound)
     assert float(jnp.abs(jnp.subtract(*cells(ordinary))).max()) > 10 * bound

@@ -1,4 +1,4 @@
-"""Scanning in blocks gives all prefixes, in order, for operations that do not commute."""
+"""A scan in blocks computes all prefixes, in order, for operations that do not commute."""
 
 import functools as ft
 
@@ -14,13 +14,13 @@ both_ways = pytest.mark.parametrize("reverse", [False, True])
 
 
 def join(a, b):
-    """Matrix products, and affine maps one after another: neither commutes."""
+    """Multiplies matrices and composes affine maps; neither operation commutes."""
     (m, (u, v)), (n, (x, y)) = a, b
     return m @ n, (u * x, x * v + y)
 
 
 def elements(length, seed=0):
-    """Rotations (with some reflections) and contractions, whose products stay of the order of 1."""
+    """Returns rotations (some with reflections) and contractions, whose products are of order 1."""
     rng = np.random.default_rng(seed)
     angle = rng.uniform(0, 2 * np.pi, length)
     c, s, sign = np.cos(angle), np.sin(angle), rng.choice([-1.0, 1.0], length)
@@ -29,7 +29,7 @@ def elements(length, seed=0):
 
 
 def loop(tree, reverse):
-    """One join after another, from the start or from the end, in double precision."""
+    """Joins one element after another, from the start or from the end, in double precision."""
     order = range(len(tree[0]))[:: -1 if reverse else 1]
     pick = lambda t: jax.tree.map(lambda leaf: leaf[t], tree)  # noqa: E731
     totals = [pick(order[0])]
@@ -44,7 +44,7 @@ def both_directions(tree):
 
 
 @pytest.mark.parametrize("length", [*range(1, 21), 700])
-def test_prefixes_are_those_of_a_loop(length):
+def test_prefixes_equal_those_of_a_loop(length):
     tree = elements(length)
     for reverse, prefixes in enumerate(both_directions(tree)):
         assert_close(prefixes, loop(tree, reverse), rtol=2e-4, atol=2e-4)
@@ -52,21 +52,21 @@ def test_prefixes_are_those_of_a_loop(length):
 
 @both_ways
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 12])
-def test_prefixes_are_those_of_the_library_s_scan(length, reverse):
+def test_prefixes_equal_those_of_the_associative_scan_of_jax(length, reverse):
     tree = elements(length)
     library = jax.jit(ft.partial(jax.lax.associative_scan, join, reverse=reverse))(tree)
     assert_close(both_directions(tree)[reverse], library, rtol=1e-4, atol=1e-5)
 
 
 def test_the_two_joins_do_not_commute():
-    """Otherwise the test above would not notice a wrong order."""
+    """Otherwise the tests above would miss a wrong order."""
     a, b = (jax.tree.map(lambda leaf, t=t: leaf[t], elements(2)) for t in (0, 1))
     ab, ba = join(a, b), join(b, a)
     assert np.abs(ab[0] - ba[0]).max() > 0.1 and np.abs(ab[1][1] - ba[1][1]).max() > 0.1
 
 
 def serial(join, tree, reverse):
-    """The loop once more, differentiable: one step after another."""
+    """The same loop, differentiable."""
 
     def step(total, x):
         total = join(total, jax.tree.map(lambda leaf: leaf[None], x))
@@ -82,7 +82,7 @@ def serial(join, tree, reverse):
 
 @both_ways
 @pytest.mark.parametrize("length", [1, 2, 5, 12, 700])
-def test_gradients_are_those_of_a_loop(length, reverse):
+def test_gradients_equal_those_of_a_loop(length, reverse):
     weights = elements(length, seed=1)
 
     def gradient(scan):
@@ -98,7 +98,7 @@ def test_gradients_are_those_of_a_loop(length, reverse):
 
 
 @both_ways
-def test_many_sequences_at_once_are_scanned_one_by_one(reverse):
+def test_a_batched_scan_equals_each_scan_alone(reverse):
     many = [elements(11, seed) for seed in range(3)]
     stacked = jax.tree.map(lambda *x: np.stack(x, 1), *many)
     in_axis_1 = jax.vmap(ft.partial(prefix_scan, join, reverse=reverse), in_axes=1, out_axes=1)

@@ -1,4 +1,4 @@
-"""The paper's figures: every panel is there, and the same runs give the same bytes."""
+"""The paper's figures: every panel exists, and the same runs give the same bytes."""
 
 import csv
 import hashlib
@@ -24,7 +24,6 @@ from splagger.runs.run import Run
 from splagger.stats.evidence import Evidence
 from tests.synthetic import learning, write_analysis, write_run
 
-COMING = {"cheetah-dir", "walker"}  # figures do not ask whether an environment is there
 PANELS = [panel for figure in ROWS for panel in figure.panels]
 CURVES = [panel for panel in PANELS if isinstance(panel, CurvePanel)]
 OPERATORS = {"splagger", "rnn", "splagger-avg", "splagger-avgmax"}
@@ -64,26 +63,26 @@ def test_every_panel_of_the_paper_has_its_methods():
         if all(isinstance(panel, CurvePanel) for panel in figure.panels)
     }
     assert found == PAPER
-    analyses = {p.made: set(p.methods) for p in PANELS if isinstance(p, AnalysisPanel)}
+    analyses = {p.analysis: set(p.methods) for p in PANELS if isinstance(p, AnalysisPanel)}
     names = ("gradient-first", "gradient-parameters", "gradient-inputs", "permutation")
     expected = {(name, "initialization"): ANALYZED for name in names}
     expected |= {("pearl-variance", when): {"pearl"} for when in ("initialization", "t-ls")}
     assert analyses == expected
 
 
-def test_every_series_can_be_run_and_has_a_style_of_its_own():
+def test_every_series_can_be_run_and_has_a_unique_style():
     for panel in CURVES:
         for series, style in panel.entries:
-            assert series.env in ENVS or series.env in COMING
-            assert METHODS[series.method].name == series.method  # no alias
+            assert series.env in ENVS
+            assert METHODS[series.method].name == series.method  # not an alias
             assert series.method in STYLES and style.label
         looks = [(style.color, style.dash) for _, style in panel.entries]
         assert len(set(looks)) == len(looks), panel
     assert len({style[1:] for style in STYLES.values()}) == len(STYLES)
 
 
-# linear RGB as seen with no red, green or blue cones (Machado, Oliveira and Fernandes, 2009)
-SIGHTS = {
+# Linear RGB as seen without red, green or blue cones (Machado, Oliveira and Fernandes, 2009)
+VISIONS = {
     "normal": np.eye(3),
     "protan": [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.052]],
     "deutan": [[0.3673, 0.8606, -0.228], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]],
@@ -92,30 +91,30 @@ SIGHTS = {
 TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 
 
-def lab(color, sight):
-    """CIE L*a*b* of a color as somebody sees it."""
+def lab(color, vision):
+    """Returns the CIE L*a*b* coordinates of a color under this kind of vision."""
     levels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
-    x, y, z = TO_XYZ @ np.clip(np.array(sight) @ linear, 0, 1) / [0.9505, 1, 1.089]
+    x, y, z = TO_XYZ @ np.clip(np.array(vision) @ linear, 0, 1) / [0.9505, 1, 1.089]
     x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x, y, z))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-@pytest.mark.parametrize("sight", SIGHTS)
-def test_lines_of_a_panel_stay_apart_for_color_blind_readers(sight):
-    """Lines of one kind differ by several times what can just be noticed (2.3), and all from the paper's white."""
+@pytest.mark.parametrize("vision", VISIONS)
+def test_lines_of_a_panel_are_distinguishable_for_color_blind_readers(vision):
+    """Lines with the same dashes differ by several just noticeable differences (2.3), and none is close to white."""
     for panel in CURVES:
         styles = [style for _, style in panel.entries]
         for one, other in itertools.combinations(styles, 2):
             distance = np.linalg.norm(
-                lab(one.color, SIGHTS[sight]) - lab(other.color, SIGHTS[sight])
+                lab(one.color, VISIONS[vision]) - lab(other.color, VISIONS[vision])
             )
             assert distance > 13 or one.dash != other.dash, (panel.name, one.label, other.label)
-        assert all(lab(style.color, SIGHTS[sight])[0] < 86 for style in styles)
+        assert all(lab(style.color, VISIONS[vision])[0] < 86 for style in styles)
 
 
 def test_a_method_looks_the_same_in_every_figure():
-    tuned = {"tuning"}  # there, one method is shown with several numbers
+    tuned = {"tuning"}  # shows one method with several values of a setting
     for figure in ROWS:
         for panel in figure.panels if figure.name not in tuned else ():
             if isinstance(panel, CurvePanel):
@@ -129,29 +128,29 @@ def test_scales_agree_with_the_registry():
     assert all(scale.guess < scale.best for scale in SCALES.values())
 
 
-def test_a_policy_that_learning_stops_at_is_marked_in_every_panel_of_its_environment():
+def test_plateaus_are_shown_in_every_panel_of_their_environment():
     panels = [panel for figure in ROWS for panel in figure.panels if panel.name == "planning"]
     assert len(panels) == 3
     for panel in panels:
-        assert panel.marks == (("best known", 38.0), ("explores every time", 17.85))
+        assert panel.reference_lines == (("best known", 38.0), ("explores every time", 17.85))
 
 
 @pytest.fixture
 def small(tmp_path):
-    """Runs of one panel, and the analyses of another."""
+    """Writes runs of one panel and analyses of another, and reads them."""
     for method, final in (("splagger", 16), ("rnn", 3)):
         write_run(tmp_path / "runs", "t-ls", method, learning(final, start=2, noise=0.3))
     flat = {method: lambda step: 1.0 for method in ANALYZED}
-    write_analysis(tmp_path / "made", "gradient-inputs", "initialization", flat)
+    write_analysis(tmp_path / "analyses", "gradient-inputs", "initialization", flat)
     variance = {"pearl": lambda step: 1 / (1 + step)}
-    write_analysis(tmp_path / "made", "pearl-variance", "initialization", variance, 1, 12)
-    return Evidence.read(tmp_path / "runs", analyses=tmp_path / "made")
+    write_analysis(tmp_path / "analyses", "pearl-variance", "initialization", variance, 1, 12)
+    return Evidence.read(tmp_path / "runs", analyses=tmp_path / "analyses")
 
 
 def test_the_same_runs_give_the_same_bytes(small, tmp_path):
     for name in ("memory", "gradients", "pearl-variance"):
-        for place in ("one", "two"):
-            paths = export.save(FIGURES[name], small, tmp_path / place)
+        for folder in ("one", "two"):
+            paths = export.save(FIGURES[name], small, tmp_path / folder)
             assert [path.name for path in paths] == [f"{name}.{k}" for k in ("png", "pdf", "csv")]
     contents = [{p.name: p.read_bytes() for p in (tmp_path / d).iterdir()} for d in ("one", "two")]
     assert contents[0] == contents[1] and len(contents[0]) == 9
@@ -159,9 +158,9 @@ def test_the_same_runs_give_the_same_bytes(small, tmp_path):
         assert b"Date" not in data and b"atplotlib" not in data, name
 
 
-AGAIN = """
+SCRIPT = """
 import sys
-from splagger.figures import export
+from splagger.plots import export
 from splagger.stats.evidence import Evidence
 from splagger.paper.figures import FIGURES
 export.save(FIGURES["memory"], Evidence.read(sys.argv[1]), sys.argv[2])
@@ -170,28 +169,28 @@ export.save(FIGURES["memory"], Evidence.read(sys.argv[1]), sys.argv[2])
 
 def test_another_process_gives_the_same_bytes(small, tmp_path):
     export.save(FIGURES["memory"], small, tmp_path / "here")
-    command = [sys.executable, "-c", AGAIN, str(tmp_path / "runs"), str(tmp_path / "there")]
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "runs"), str(tmp_path / "there")]
     subprocess.run(command, check=True, env=os.environ | {"PYTHONHASHSEED": "1"})
     for kind in ("png", "pdf", "csv"):
         here, there = ((tmp_path / d / f"memory.{kind}").read_bytes() for d in ("here", "there"))
         assert hashlib.sha256(here).hexdigest() == hashlib.sha256(there).hexdigest(), kind
 
 
-def test_the_table_is_what_is_drawn(small):
+def test_the_table_has_the_points_that_are_drawn(small):
     drawn = export.drawable(FIGURES["memory"], small)
     assert [panel.name for panel, _ in drawn] == ["t-ls"]
     rows = list(csv.DictReader(io.StringIO(export.table(drawn))))
     assert {row["method"] for row in rows} == {"splagger", "rnn"}
     line = drawn[0][1][0]
-    mine = [row for row in rows if row["method"] == "splagger"]
-    assert np.allclose([float(row["mean"]) for row in mine], line.mean, rtol=1e-5)
-    assert [float(row["x"]) for row in mine[:2]] == [0, 0.0375]
-    assert all(float(row["low"]) <= float(row["mean"]) <= float(row["high"]) for row in mine)
-    assert {(row["rate"], row["seeds"]) for row in mine} == {("0.001", "3")}
+    own = [row for row in rows if row["method"] == "splagger"]
+    assert np.allclose([float(row["mean"]) for row in own], line.mean, rtol=1e-5)
+    assert [float(row["x"]) for row in own[:2]] == [0, 0.0375]
+    assert all(float(row["low"]) <= float(row["mean"]) <= float(row["high"]) for row in own)
+    assert {(row["rate"], row["seeds"]) for row in own} == {("0.001", "3")}
 
 
-def test_the_golden_table_is_regenerated(tmp_path):
-    """A figure of three evaluations, written down by hand: [2, 6, 10] and [4, 8, 12] smoothed by two."""
+def test_the_table_matches_one_computed_by_hand(tmp_path):
+    """A figure of three evaluations, computed by hand: [2, 6, 10] and [4, 8, 12], smoothed over two points."""
     curve = lambda rate, seed: np.array([2.0, 6.0, 10.0]) + 2 * seed  # noqa: E731
     write_run(tmp_path, "t-ls", "rnn", curve, seeds=(0, 1))
     drawn = export.drawable(FIGURES["memory"], Evidence.read(tmp_path))
@@ -223,45 +222,44 @@ def test_a_figure_without_runs_writes_nothing(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_missing_is_told_by_the_commands_that_make_it(small):
-    found = commands(FIGURES["memory"].missing(small), small, "results", "made")
-    assert len(found) == 8  # three of T-LS, five of MC-LS
+def test_commands_are_listed_for_what_is_missing(small):
+    found = commands(FIGURES["memory"].missing(small), small, "results", "analyses")
+    assert len(found) == 8  # three on T-LS, five on MC-LS
     assert found[0] == "splagger train t-ls amrl --out results"
     assert all(command.endswith(" --out results") for command in found)
-    found = commands(FIGURES["gradients"].missing(small), small, "results", "made")
-    assert "splagger analyse permutation --out made" in found and len(found) == 3
-    training, analysis = commands(
-        FIGURES["pearl-variance"].missing(small), small, "results", "made"
-    )
+    found = commands(FIGURES["gradients"].missing(small), small, "results", "analyses")
+    assert "splagger analyse permutation --out analyses" in found and len(found) == 3
+    missing = FIGURES["pearl-variance"].missing(small)
+    training, analysis = commands(missing, small, "results", "analyses")
     assert training == "splagger train t-ls pearl --out results"
-    assert analysis.startswith("splagger analyse pearl-variance --out made --run results/t-ls/pear")
-    assert analysis.endswith(" --every-seed")
-    assert commands(Missing(), small, "results", "made") == []
+    start = "splagger analyse pearl-variance --out analyses --run results/t-ls/pear"
+    assert analysis.startswith(start) and analysis.endswith(" --every-seed")
+    assert commands(Missing(), small, "results", "analyses") == []
 
 
-def test_an_analysis_is_of_the_run_that_is_there_or_will_be(tmp_path):
+def test_an_analysis_uses_the_recorded_or_planned_run(tmp_path):
     figure = FIGURES["pearl-variance"]
     both = Figure("both", "", "", (*figure.panels, *FIGURES["tuning"].panels[:1]))
-    told = commands(both.missing(Evidence([])), Evidence([]), "results", "made")
-    training, analysis = (next(c for c in told if word in c) for word in ("t-ls pearl", "--run"))
+    found = commands(both.missing(Evidence([])), Evidence([]), "results", "analyses")
+    training, analysis = (next(c for c in found if word in c) for word in ("t-ls pearl", "--run"))
     assert "--kl-weights" in training  # one run for the sweep and the analysis
     swept = Run.create("t-ls", "pearl", kl_weights=(1, 0.01, 0.0001, 1e-6, 0))
     assert str(swept.folder("results")) in analysis
     folder = write_run(tmp_path, "t-ls", "pearl", learning(16))
     read = Evidence.read(tmp_path)
-    told = commands(figure.missing(read), read, "results", "made")
-    assert not any("train" in command for command in told)
-    assert any(f"--run {folder.resolve()} --every-seed" in command for command in told)
+    found = commands(figure.missing(read), read, "results", "analyses")
+    assert not any("train" in command for command in found)
+    assert any(f"--run {folder.resolve()} --every-seed" in command for command in found)
 
 
 def test_a_tuning_sweep_is_one_command():
-    found = commands(FIGURES["tuning"].missing(Evidence([])), Evidence([]), "results", "made")
+    found = commands(FIGURES["tuning"].missing(Evidence([])), Evidence([]), "results", "analyses")
     assert len(found) == 4
     assert "--kl-weights 1.0 0.01 0.0001 1e-06 0.0 " in found[0]
     assert "train t-ls softmax-nornn" in found[2] and "--temperatures 0.1 1.0 " in found[2]
 
 
-def test_a_panel_can_be_asked_for_alone():
+def test_a_single_panel_can_be_selected():
     (figure,) = select("aggregation/t-latent")
     assert [panel.name for panel in figure.panels] == ["t-latent"]
     assert select("all") == ROWS
@@ -269,8 +267,8 @@ def test_a_panel_can_be_asked_for_alone():
         select("memry")
 
 
-def test_the_command_draws_and_tells(small, tmp_path, capsys):
-    where = ["--runs", str(tmp_path / "runs"), "--analyses", str(tmp_path / "made")]
+def test_the_command_draws_figures_and_lists_missing_runs(small, tmp_path, capsys):
+    where = ["--runs", str(tmp_path / "runs"), "--analyses", str(tmp_path / "analyses")]
     main(["figure", "memory", *where, "--out", str(tmp_path / "out")])
     out = capsys.readouterr().out
     assert f"memory: {tmp_path}/out/memory.png" in out

@@ -1,7 +1,7 @@
-"""Every environment against its independent numpy twin, step by step, with the same random draws.
+"""Compares every environment with its independent numpy twin, step by step, with the same random draws.
 
-The compiled side plays many episodes in one scan; its draws (tasks, noise, goals, kinds of rooms) are
-then fed to the twin, which must see and earn exactly the same. Half of the environments act at random.
+The compiled side plays many episodes in one scan. Its draws (tasks, noise, goals, room kinds) are passed to the
+twin, whose observations and rewards must be exactly equal. Half of the environments act at random.
 """
 
 from functools import partial
@@ -19,11 +19,11 @@ from tests.parity import twins
 LEFT, FORWARD, RIGHT = range(3)
 DOORS = {1: twins.correct_door_ls, 2: twins.correct_door_agreement}
 PICTURES = dict(zip(views.VIEWS, views.sheet(), strict=True))
-SURE = np.repeat([0.0, 0.9], 4)  # how often each environment follows the script
+FOLLOWS = np.repeat([0.0, 0.9], 4)  # the probability with which each environment follows the script
 
 
 class Record(NamedTuple):
-    """One step: what it started from (`first`: an episode's start) and what it led to."""
+    """One step. `first` marks the start of an episode; `seen` is the observation before the action."""
 
     first: Any
     task: Any
@@ -34,61 +34,61 @@ class Record(NamedTuple):
     out: Any
 
 
-def act(script, env, state, coins, sure):
-    """The script's action, or with probability 1 - `sure` any."""
-    anything = (coins[0] * env.spec.space.size).astype(jnp.int32)
-    return jnp.where(coins[1] < sure, script(env, state, coins[2]), anything)
+def act(script, env, state, coins, follows):
+    """Returns the script's action, or a random one with probability 1 - `follows`."""
+    random = (coins[0] * env.spec.space.size).astype(jnp.int32)
+    return jnp.where(coins[1] < follows, script(env, state, coins[2]), random)
 
 
 def seek(env, state, coin):
-    """Planning: a move toward the goal, x first, or the collection of it."""
+    """Planning: moves toward the goal, x first, and collects it."""
     (x, y), (goal_x, goal_y) = (jnp.divmod(n, env.size) for n in (state.node, state.goal))
     vertical = jnp.where(y < goal_y, 0, jnp.where(y > goal_y, 1, 4))
     return jnp.where(x < goal_x, 3, jnp.where(x > goal_x, 2, vertical))
 
 
 def walk(env, state, coin):
-    """MineMaze: an action that leads on, by any side, to any door."""
-    side, place = jnp.where(coin < 0.5, LEFT, RIGHT), (state.progress - 1) % 6
-    on = jnp.where(place == 1, side, jnp.where(place == 4, FORWARD - state.side, FORWARD))
-    return jnp.where(state.progress == 0, RIGHT, jnp.where(state.progress == env.end, side, on))
+    """MineMaze: walks through the rooms on a random side, to a random door."""
+    side, cell = jnp.where(coin < 0.5, LEFT, RIGHT), (state.progress - 1) % 6
+    move = jnp.where(cell == 1, side, jnp.where(cell == 4, FORWARD - state.side, FORWARD))
+    return jnp.where(state.progress == 0, RIGHT, jnp.where(state.progress == env.end, side, move))
 
 
 def randomness(seed, steps, keys_per_step):
-    keys = jr.split(jr.key(seed), (len(SURE), steps, keys_per_step))
-    return keys, np.random.default_rng(seed).uniform(size=(len(SURE), steps, 3))
+    keys = jr.split(jr.key(seed), (len(FOLLOWS), steps, keys_per_step))
+    return keys, np.random.default_rng(seed).uniform(size=(len(FOLLOWS), steps, 3))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 @partial(jax.vmap, in_axes=(None, None, 0, 0, 0))
-def play(env, script, keys, coins, sure):
-    """One environment, a new task after every episode."""
+def play(env, script, keys, coins, follows):
+    """Plays one environment, with a new task after every episode."""
 
-    def begin(keys):
+    def start(keys):
         task = env.sample_task(keys[0])
         return True, task, *env.reset(keys[1], task)
 
     def step(carry, draws):
         (_, task, before, _), (keys, coins) = carry, draws
-        action = act(script, env, before, coins, sure)
+        action = act(script, env, before, coins, follows)
         after, out = env.step(keys[0], task, before, action)
         choose = partial(jnp.where, out.terminated | out.truncated)
-        next_carry = jax.tree.map(choose, begin(keys[1:]), (False, task, after, out.obs))
+        next_carry = jax.tree.map(choose, start(keys[1:]), (False, task, after, out.obs))
         return next_carry, Record(*carry, action, after, out)
 
-    return jax.lax.scan(step, begin(keys[0]), (keys, coins))[1]
+    return jax.lax.scan(step, start(keys[0]), (keys, coins))[1]
 
 
 def record(env, script, steps):
-    """The records of all environments, one environment after the other, as numpy arrays."""
-    records = play(env, script, *randomness(0, steps, 3), SURE)
+    """Returns the records of all environments, one environment after the other, as numpy arrays."""
+    records = play(env, script, *randomness(0, steps, 3), FOLLOWS)
     return jax.tree.map(np.concatenate, jax.device_get(records))
 
 
 def assert_equal(ours, expected):
-    """Each of our arrays equals a column of the rows of `expected`."""
-    for mine, theirs in zip(ours, zip(*expected, strict=True), strict=True):
-        np.testing.assert_array_equal(mine, np.array(theirs, mine.dtype))
+    """Asserts that each of our arrays equals the corresponding column of `expected`."""
+    for array, column in zip(ours, zip(*expected, strict=True), strict=True):
+        np.testing.assert_array_equal(array, np.array(column, array.dtype))
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_minemaze_equals_its_twin(env):
 @pytest.mark.parametrize("call", [199, 200, 201])
 def test_the_200th_call_ends_an_episode_even_if_a_door_is_chosen(call):
     env, twin = MineMaze(), twins.MineMazeTwin()
-    way = [RIGHT, *[FORWARD, LEFT, FORWARD, FORWARD, RIGHT, FORWARD] * 16]
-    way += [FORWARD] * (call - 1 - len(way))
+    path = [RIGHT, *[FORWARD, LEFT, FORWARD, FORWARD, RIGHT, FORWARD] * 16]
+    path += [FORWARD] * (call - 1 - len(path))
 
     def run(green, door):
         start, _ = env.reset(jr.key(3), green)
-        actions = jnp.append(jnp.array(way), door)[:200]
+        actions = jnp.append(jnp.array(path), door)[:200]
         end, out = jax.lax.scan(lambda s, a: env.step(jr.key(0), green, s, a), start, actions)
         return end.kinds, out[1:]
 
@@ -160,7 +160,7 @@ def test_the_200th_call_ends_an_episode_even_if_a_door_is_chosen(call):
     kinds, outs = jax.device_get(jax.jit(jax.vmap(run))(greens, doors))
     for i in range(4):
         twin.reset(greens[i], kinds[i])
-        expected = [twin.step(action)[1:] for action in [*way, doors[i]][:200]]
+        expected = [twin.step(action)[1:] for action in [*path, doors[i]][:200]]
         assert_equal([out[i] for out in outs], expected)
         in_time = (4 if (doors[i] == RIGHT) == greens[i] else -3, True, False)
         assert expected[-1] == (in_time if call == 199 else (0, False, True))
@@ -168,9 +168,9 @@ def test_the_200th_call_ends_an_episode_even_if_a_door_is_chosen(call):
 
 @partial(jax.jit, static_argnums=0)
 @partial(jax.vmap, in_axes=(None, 0, 0, 0))
-def play_meta(meta, keys, coins, sure):
+def play_meta(meta, keys, coins, follows):
     def step(state, draws):
-        action = act(walk, meta.env, state.inner, draws[1], sure)
+        action = act(walk, meta.env, state.inner, draws[1], follows)
         after, out = meta.step(draws[0][0], state, action)
         return after, (state, action, out, after)
 
@@ -181,8 +181,8 @@ def play_meta(meta, keys, coins, sure):
 def test_meta_episodes_equal_their_twin(episodes):
     twin, maze = twins.MetaTwin(episodes), twins.MineMazeTwin(1, 11)
     meta = MetaEnv(MineMaze(rooms=1, timeout=11), episodes)
-    records = jax.device_get(play_meta(meta, *randomness(1, 350, 1), SURE))
-    for i in range(len(SURE)):
+    records = jax.device_get(play_meta(meta, *randomness(1, 350, 1), FOLLOWS))
+    for i in range(len(FOLLOWS)):
         before, actions, out, after = jax.tree.map(lambda x, i=i: x[i], records)
         draws = (before.task, before.inner.kinds, actions, after.task, after.inner.kinds)
         expected, task_done = [], True

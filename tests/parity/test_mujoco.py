@@ -1,4 +1,4 @@
-"""Our robots against simulations that know nothing of us: Gymnasium's, and a plain loop over one MjData."""
+"""Compares our robots with independent simulations: Gymnasium's, and a plain loop over one MjData."""
 
 import functools as ft
 from pathlib import Path
@@ -24,7 +24,7 @@ LOOKS = {"geom_rgba", "geom_user", "geom_matid"}
 
 
 def differences(ours, theirs):
-    """Name → largest relative difference of every physical array of two models that is not equal."""
+    """Returns name → largest relative difference, for the physical arrays that differ between two models."""
     names = [n for n in dir(ours) if n.startswith(PHYSICAL) and n not in LOOKS]
     pairs = [(n, getattr(ours, n), getattr(theirs, n)) for n in names]
     arrays = [pair for pair in pairs if isinstance(pair[1], np.ndarray)]
@@ -42,29 +42,31 @@ def options(model):
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory):
-    """MuJoCo writes what it deprecates into a file where it stands."""
+    """Changes the working directory, because MuJoCo writes a log of deprecations into it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("logs"))
         yield
 
 
-def test_the_cheetah_is_gymnasiums_to_the_last_bit(quiet):
+def test_the_cheetah_equals_that_of_gymnasium_to_the_last_bit(quiet):
     theirs = mujoco.MjModel.from_xml_path(str(ASSETS / "half_cheetah.xml"))
     ours = load(cheetah.ROBOT)
     assert differences(ours, theirs) == {}
     jax.tree.map(np.testing.assert_array_equal, options(ours), options(theirs))
 
 
-def test_the_walker_is_gymnasiums_but_for_its_time_step():
+def test_the_walker_equals_that_of_gymnasium_except_for_its_time_step():
     theirs = mujoco.MjModel.from_xml_path(str(ASSETS / "walker2d.xml"))
     ours = load(walker.ROBOT)
-    assert max(differences(ours, theirs).values()) < 1e-12  # decimals written with 17 digits there
+    assert (
+        max(differences(ours, theirs).values()) < 1e-12
+    )  # Gymnasium's file has decimals with 17 digits
     assert (ours.opt.timestep, theirs.opt.timestep) == (0.004, 0.002)
     theirs.opt.timestep = 0.004
     jax.tree.map(np.testing.assert_array_equal, options(ours), options(theirs))
 
 
-def test_the_walkers_numbers_are_the_specifications():
+def test_the_walker_has_the_numbers_of_the_specification():
     model = load(walker.ROBOT)
     assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
     friction = {model.geom(i).name: model.geom_friction[i, 0] for i in range(model.ngeom)}
@@ -77,18 +79,18 @@ def test_the_walkers_numbers_are_the_specifications():
 
 
 def physics_of(data):
-    """The numbers of an MjData that we carry."""
+    """Returns the numbers of an MjData that our state contains."""
     return np.concatenate([[data.time], data.qpos, data.qvel, data.qacc_warmstart])
 
 
 def actions(seed):
-    """Strong ones, so that the control's limits are felt; as float32, which training has."""
+    """Returns large actions, so that the control limits matter, in float32 as in training."""
     return np.random.default_rng(seed).normal(0, 0.8, (STEPS, 6)).astype(np.float32)
 
 
 @ft.partial(jax.jit, static_argnums=0)
 def ours(env, task, physics, actions):
-    """(physics, step) after each of the actions, from this state on; nothing is reset."""
+    """Returns (physics, step) after each of the actions, from this state and without resets."""
 
     def one(state, action):
         state, out = env.step(jr.key(0), task, state, action)
@@ -99,7 +101,7 @@ def ours(env, task, physics, actions):
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
-def test_the_cheetah_runs_as_gymnasiums(direction, quiet):
+def test_the_cheetah_moves_as_in_gymnasium(direction, quiet):
     twin = gymnasium.make("HalfCheetah-v5", ctrl_cost_weight=0.05).unwrapped
     twin.reset(seed=3)
     start, chosen = physics_of(twin.data), actions(0)
@@ -114,11 +116,11 @@ def test_the_cheetah_runs_as_gymnasiums(direction, quiet):
     np.testing.assert_array_equal(steps.obs, np.float32(seen))
     np.testing.assert_allclose(steps.reward, rewards, rtol=1e-6, atol=1e-6)
     assert not steps.terminated.any()
-    assert np.ptp(np.array(expected)[:, 1]) > 0.5  # it did move
+    assert np.ptp(np.array(expected)[:, 1]) > 0.5  # it moved
 
 
-def test_a_cheetahs_first_step_needs_no_physics_before_it(quiet):
-    """Where the solver starts from is all that `reset` leaves out: the motion is the same to 1e-6."""
+def test_the_first_step_of_a_cheetah_does_not_depend_on_the_warm_start(quiet):
+    """`reset` leaves out only the solver's warm start; the motion is equal up to 1e-6."""
     env, twin = Cheetah(), gymnasium.make("HalfCheetah-v5", ctrl_cost_weight=0.05).unwrapped
     state, _ = env.reset(jr.key(5), jnp.float32(1))
     start = to_float64(np.asarray(state.physics))
@@ -131,7 +133,7 @@ def test_a_cheetahs_first_step_needs_no_physics_before_it(quiet):
 
 
 def random_walker(task):
-    """A plain MjModel with the task's numbers, its derived constants computed anew."""
+    """Returns a plain MjModel with the task's numbers and recomputed derived constants."""
     model = mujoco.MjModel.from_xml_path(str(Path(walker.__file__).parent / "walker.xml"))
     mass, inertia, friction, damping = np.split(np.float64(task), [8, 32, 56])
     model.body_mass *= mass
@@ -143,7 +145,7 @@ def random_walker(task):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_walker_walks_as_a_plain_loop(seed):
+def test_the_walker_moves_as_in_a_plain_loop(seed):
     env, chosen = Walker(), actions(seed)
     task = env.sample_task(jr.key(seed))
     state, _ = env.reset(jr.key(seed + 10), task)
@@ -165,7 +167,7 @@ def test_the_walker_walks_as_a_plain_loop(seed):
     np.testing.assert_array_equal(to_float64(np.asarray(physics)), expected)
     np.testing.assert_allclose(steps.reward, rewards, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(steps.terminated, fallen)
-    assert 0 < np.argmax(fallen) < 200  # it falls, but not at once
+    assert 0 < np.argmax(fallen) < 200  # it falls, but not immediately
     qpos, qvel = np.split(np.array(expected)[:, 1:19], 2, axis=1)
     seen = np.concatenate([qpos[:, 1:], np.clip(qvel, -10, 10)], axis=1)
     np.testing.assert_array_equal(steps.obs, np.float32(seen))

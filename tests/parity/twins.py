@@ -1,8 +1,8 @@
 """Independent numpy twins of the T-mazes, the Planning Game, the image maze and the meta-episode wrapper.
 
-They exist to be compared, step by step, with the JAX environments. Hence they are written from the
-specification alone, hold one environment each (no batch), favor plain reading over speed, and draw no
-random numbers: whatever is random comes in as an argument, so that a test can feed both sides the same draws.
+Tests compare them with the JAX environments, step by step. They are written from the specification alone, hold
+one environment each (no batch), favor clarity over speed, and draw no random numbers: random numbers are arguments,
+so that a test can pass the same draws to both sides.
 
 Every `step` returns (observation, reward, terminated, truncated).
 """
@@ -17,17 +17,17 @@ import numpy as np
 
 
 def correct_door_ls(signal: int) -> bool:
-    """T-LS: the door that the single signal names. True is the UP door."""
+    """T-LS: returns the door that the single signal names. True is the UP door."""
     return signal == 1
 
 
 def correct_door_agreement(first: int, second: int) -> bool:
-    """T-Maze Agreement: UP (True) if the two signals disagree, DOWN (False) if they agree."""
+    """T-Maze Agreement: returns UP (True) if the two signals disagree, DOWN (False) if they agree."""
     return first != second
 
 
 def latent_noise_probability(door_up: bool) -> float:
-    """T-Maze Latent: probability that the noise is +1; the only trace of the task in the observations."""
+    """T-Maze Latent: returns the probability of noise +1, the only trace of the task in the observations."""
     return 0.7 if door_up else 0.5
 
 
@@ -51,7 +51,7 @@ class TMazeTwin:
         self.correct, self.wrong = correct, wrong
 
     def reset(self, signal_values: Sequence[int], door_up: bool, noise: int) -> np.ndarray:
-        """Start an episode at cell 0. `signal_values` holds one ±1 (+1 means UP) per signal cell."""
+        """Starts an episode at cell 0. `signal_values` holds one ±1 (+1 means UP) per signal cell."""
         if len(signal_values) != len(self.signals):
             raise ValueError("one value per signal cell is needed")
         self.shown = dict(zip(self.signals, signal_values, strict=True))
@@ -60,7 +60,7 @@ class TMazeTwin:
         return self._observe(noise)
 
     def step(self, action: int, noise: int) -> tuple[np.ndarray, float, bool, bool]:
-        """Move right whatever the action is; at the end cell, left and up open UP, right and down open DOWN.
+        """Moves right for any action; at the end cell, left and up open UP, right and down open DOWN.
 
         The agent stays at the end cell when it opens a door, so that the terminal observation is the one
         of the end cell, with fresh noise. There is no time limit that could be reached.
@@ -73,7 +73,7 @@ class TMazeTwin:
         return self._observe(noise), reward, True, False
 
     def _observe(self, noise: int) -> np.ndarray:
-        """Return [is_start, signal, is_end, noise]."""
+        """Returns [is_start, signal, is_end, noise]."""
         signal = self.shown.get(self.position, 0)
         return np.array(
             [self.position == 0, signal, self.position == self.end, noise], dtype=np.float32
@@ -97,7 +97,7 @@ class PlanningTwin:
         self.size, self.horizon, self.show_labels = size, horizon, show_labels
 
     def reset(self, labels: Sequence[int], start: int, goal: int) -> np.ndarray:
-        """Start a task. `labels[node]` is the label of a node; `start` and `goal` are different nodes."""
+        """Starts a task. `labels[node]` is the label of a node; `start` and `goal` are different nodes."""
         if sorted(labels) != list(range(self.size**2)) or start == goal:
             raise ValueError(
                 "labels must be a permutation of all nodes, and the goal differ from the start"
@@ -114,7 +114,7 @@ class PlanningTwin:
         return self.x * self.size + self.y
 
     def step(self, action: int, next_goal: int) -> tuple[np.ndarray, float, bool, bool]:
-        """Move, or collect the goal if on it; then `next_goal` takes its place (it is ignored otherwise).
+        """Moves, or collects the goal if on it; then `next_goal` takes its place (it is ignored otherwise).
 
         The last step of the horizon counts like any other: a goal collected in it is rewarded and replaced.
         """
@@ -131,7 +131,7 @@ class PlanningTwin:
         return self._observe(), reward, False, self.steps >= self.horizon
 
     def _observe(self) -> np.ndarray:
-        """Return the two one-hot labels, or the single number of the justgoal variant."""
+        """Returns the two one-hot labels, or the single number of the justgoal variant."""
         if not self.show_labels:
             return np.array([self.node == self.goal], dtype=np.float32)
         nodes = self.size**2
@@ -171,7 +171,7 @@ class MineMazeTwin:
         self.rooms, self.timeout = rooms, timeout
 
     def reset(self, up: bool, kinds: Sequence[int]) -> str:
-        """Start an episode before the signal: green if `up`, else red. `kinds` holds a 0 or 1 per room."""
+        """Starts an episode before the signal: green if `up`, else red. `kinds` holds a 0 or 1 per room."""
         if len(kinds) != self.rooms:
             raise ValueError("one kind per room is needed")
         self.up = bool(up)
@@ -181,7 +181,7 @@ class MineMazeTwin:
         return self.view()
 
     def step(self, action: int) -> tuple[str, float, bool, bool]:
-        """Act in the current phase; actions that are not allowed change nothing and give 0.
+        """Acts in the current phase; actions that are not allowed change nothing and give 0.
 
         The step that reaches the timeout ends the episode without acting: the view stays and the reward is
         0, even if a door was chosen in it.
@@ -199,7 +199,7 @@ class MineMazeTwin:
         return self.view(), reward, terminated, False
 
     def view(self) -> str:
-        """Name the picture in front of the agent."""
+        """Returns the name of the picture in front of the agent."""
         if self.phase == 0:
             return "green" if self.up else "red"
         if self.phase == 2:
@@ -209,14 +209,14 @@ class MineMazeTwin:
         return f"({x},{y}){kind}"
 
     def _pass_signal(self, action: int) -> float:
-        """Only a move to the right leads on, to the first room."""
+        """Only a move to the right leads to the first room."""
         if action != self.RIGHT:
             return 0.0
         self.phase = 1
         return 0.1
 
     def _walk(self, action: int) -> float:
-        """Every allowed move gives 0.1, except passing the column on the wrong side, which gives 0."""
+        """Moves. Every allowed move gives 0.1, except passing the column on the wrong side, which gives 0."""
         here = self.position
         if (here, action) not in self.PATH:
             return 0.0
@@ -237,14 +237,14 @@ class MetaTwin:
         self.episodes = episodes
 
     def reset(self, obs: np.ndarray) -> np.ndarray:
-        """Begin a task with its first observation."""
+        """Starts a task with its first observation."""
         self.finished = 0
         return self._flag(obs, False)
 
     def step(
         self, inner_obs, done, first_obs_of_next_episode
     ) -> tuple[np.ndarray, np.ndarray, bool, bool]:
-        """Return (next_obs, obs, episode_done, task_done) after a step that gave `inner_obs` and `done`.
+        """Returns (next_obs, obs, episode_done, task_done) after a step that gave `inner_obs` and `done`.
 
         `next_obs` is what the step led to, before any reset. `obs` is what the agent acts on next: after an
         inner episode end it is the next episode's first observation, with flag 1. At a task end the caller
@@ -257,7 +257,7 @@ class MetaTwin:
         return next_obs, obs, bool(done), task_done
 
     def _flag(self, obs: np.ndarray, done: bool) -> np.ndarray:
-        """Append the done flag if a meta-episode has more than one episode."""
+        """Appends the done flag if a meta-episode has more than one episode."""
         if self.episodes == 1:
             return np.asarray(obs, dtype=np.float32)
         return np.append(obs, done).astype(np.float32)

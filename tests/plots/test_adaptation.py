@@ -1,4 +1,4 @@
-"""The picture of how a return adds up, from hand-written files."""
+"""The picture of the cumulative return, from hand-written files."""
 
 import json
 
@@ -11,7 +11,7 @@ from splagger.plots.adaptation import draw_adaptation
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What is given to be drawn: the panel and its lines."""
+    """Collects each panel and its lines instead of drawing them."""
     seen = []
 
     def picture(figure, parts, kind):
@@ -23,7 +23,7 @@ def drawn(monkeypatch):
 
 
 def write(tmp_path, env, when=None, usual=True, methods=("rnn",)):
-    """Two seeds: one earns 1 at every second step, one at every step."""
+    """Writes an analysis of two seeds: one earns 1 at every second step, the other at every step."""
     folder = tmp_path / "adaptation" / (when or env)
     folder.mkdir(parents=True)
     lines = ["method,seed,step,dimension,value"]
@@ -37,18 +37,19 @@ def write(tmp_path, env, when=None, usual=True, methods=("rnn",)):
     return folder
 
 
-def test_rewards_are_added_up_and_seeds_averaged(tmp_path, drawn):
+def test_rewards_are_summed_over_steps_and_averaged_over_seeds(tmp_path, drawn):
     folder = write(tmp_path, "t-ls")
     assert draw_adaptation(folder) == [folder / "adaptation.png"]
     ((panel, lines),) = drawn
-    (line,) = lines  # no policy that learning stops at is known there
+    (line,) = lines  # this environment has no plateaus
     assert panel.title == "Return within a task · t-ls"
+    assert panel.y_label == "cumulative return"
     np.testing.assert_array_equal(line.x, np.arange(11))
     np.testing.assert_allclose(line.mean, [0, 0.5, 1.5, 2, 3, 3.5, 4.5, 5, 6, 6.5, 7.5])
     assert line.seeds == 2 and line.low[-1] == 5 and line.high[-1] == 10
 
 
-def test_who_uses_nothing_of_the_task_is_a_straight_line(tmp_path, drawn):
+def test_a_policy_without_adaptation_is_a_straight_line(tmp_path, drawn):
     draw_adaptation(write(tmp_path, "planning"))
     ((panel, (_, straight)),) = drawn
     assert straight.style.label == "explores every time"
@@ -56,24 +57,24 @@ def test_who_uses_nothing_of_the_task_is_a_straight_line(tmp_path, drawn):
     assert panel.x_label == "step of the meta-episode (mean of 200 tasks)"
 
 
-def test_in_another_game_of_that_name_that_line_would_be_another(tmp_path, drawn):
+def test_plateaus_are_not_drawn_for_changed_environments(tmp_path, drawn):
     draw_adaptation(write(tmp_path, "planning", usual=False))
     assert len(drawn[0][1]) == 1
 
 
-def test_untrained_agents_are_named_so(tmp_path, drawn):
+def test_untrained_agents_are_labeled_as_such(tmp_path, drawn):
     draw_adaptation(write(tmp_path, "planning", when="initialization"))
     assert drawn[0][0].title == "Return within a task · planning, untrained"
     assert len(drawn[0][1]) == 2
 
 
-def test_methods_of_ones_own_have_colors_of_their_own(tmp_path, drawn):
-    draw_adaptation(write(tmp_path, "t-ls", methods=("mine", "yours")))
+def test_custom_methods_have_distinct_colors(tmp_path, drawn):
+    draw_adaptation(write(tmp_path, "t-ls", methods=("custom", "other")))
     assert len({line.style.color for line in drawn[0][1]}) == 2
 
 
-def test_a_damaged_analysis_beside_it_does_no_harm(tmp_path):
-    folder, beside = write(tmp_path, "t-ls"), write(tmp_path, "t-latent")
-    (beside / "analysis.json").write_text("{")
+def test_a_damaged_analysis_in_a_neighboring_folder_does_not_matter(tmp_path):
+    folder, neighbor = write(tmp_path, "t-ls"), write(tmp_path, "t-latent")
+    (neighbor / "analysis.json").write_text("{")
     (path,) = draw_adaptation(folder)
     assert path.stat().st_size > 1000

@@ -34,14 +34,14 @@ every_space = pytest.mark.parametrize("space", SPACES)
 
 @pytest.fixture
 def normal():
-    """normal(*shape): fresh random numbers, the same in every run of a test."""
+    """Returns normal(*shape), which draws new numbers per call, the same ones in every run of a test."""
     rng = np.random.default_rng(0)
     return lambda *shape: jnp.asarray(rng.normal(size=shape), jnp.float32)
 
 
 @ft.cache
 def random_policy(space):
-    """A policy as after long training: every head of its hypernetwork matters."""
+    """Returns a policy with random weights, so that every head of its hypernetwork matters."""
     make = ft.partial(HyperPolicy.create, jr.key(0), OBS, LATENT, SPACES[space])
     shapes = jax.eval_shape(lambda: make(STATE, EMBEDDED, HIDDEN))
     rng = np.random.default_rng(1)
@@ -59,7 +59,7 @@ def twin_of(policy):
 
 
 @every_space
-def test_the_lazy_policy_is_the_generated_one_with_its_gradients(space, normal):
+def test_the_lazy_policy_equals_the_generated_one_with_its_gradients(space, normal):
     args = random_policy(space).hypernetwork, normal(EMBEDDED), normal(STATE)
     cotangents = normal(SPACES[space].size), normal()
 
@@ -73,7 +73,7 @@ def test_the_lazy_policy_is_the_generated_one_with_its_gradients(space, normal):
 
 
 @every_space
-def test_policy_is_its_definition(space, normal):
+def test_the_policy_matches_its_definition(space, normal):
     policy, obs, latent = random_policy(space), normal(OBS), normal(LATENT)
     run = jax.jit(lambda p, *args: (p(*args), p.distribution(*args)))
     (distribution, value), acted = run(policy, obs, latent)
@@ -85,8 +85,8 @@ def test_policy_is_its_definition(space, normal):
 
 
 @every_space
-def test_a_batch_is_its_samples_with_their_gradients(space, normal):
-    """By the derivative written by hand, against autodiff through the definition."""
+def test_a_batch_equals_its_samples_with_their_gradients(space, normal):
+    """Compares the hand-written derivative with autodiff through the definition."""
     args = random_policy(space), normal(9, OBS), normal(9, LATENT)
     weights = normal(9)
 
@@ -104,10 +104,11 @@ def test_a_batch_is_its_samples_with_their_gradients(space, normal):
 
     both = [
         jax.jit(jax.value_and_grad(ft.partial(loss, forms), argnums=(0, 1, 2)))(*args)
-        for forms in (HyperPolicy.many, samples)
+        for forms in (HyperPolicy.evaluate_batch, samples)
     ]
     assert_close(*both, rtol=1e-4, atol=1e-5)
-    assert_close(jax.jit(HyperPolicy.values)(*args), jax.jit(HyperPolicy.many)(*args)[1])
+    _, values = jax.jit(HyperPolicy.evaluate_batch)(*args)
+    assert_close(jax.jit(HyperPolicy.value_batch)(*args), values)
 
 
 @every_space
@@ -115,7 +116,7 @@ def test_half_precision_changes_a_batch_no_more_than_rounding(space, normal, mon
     args = random_policy(space), normal(9, OBS), normal(9, LATENT)
 
     def differentiate():
-        loss = lambda *args: HyperPolicy.values(*args).sum()  # noqa: E731
+        loss = lambda *args: HyperPolicy.value_batch(*args).sum()  # noqa: E731
         return jax.jit(jax.value_and_grad(lambda *args: loss(*args), argnums=(0, 1, 2)))(*args)
 
     full = differentiate()
@@ -129,7 +130,7 @@ def test_half_precision_changes_a_batch_no_more_than_rounding(space, normal, mon
 
 
 @every_space
-def test_a_prepared_policy_acts_alike(space, normal, monkeypatch):
+def test_a_prepared_policy_acts_the_same(space, normal, monkeypatch):
     policy, obs, latent = random_policy(space), normal(OBS), normal(LATENT)
     monkeypatch.setattr("splagger.policy.hypernetwork.matmul_types", lambda: HALF)
     heads = policy.hypernetwork.heads
@@ -185,7 +186,7 @@ def test_embeddings_start_uniform_and_the_deviation_at_one(normal):
     assert DiagonalGaussian(normal(2), policy.log_std).std.tolist() == [1.0, 1.0]
 
 
-def test_categorical_is_its_definition(normal):
+def test_categorical_matches_its_definition(normal):
     distribution = Categorical(3 * normal(4))
     exact = np.float64(distribution.logits)
     expected = [naive.categorical_log_prob(exact, a) for a in range(4)]
@@ -197,7 +198,7 @@ def test_categorical_is_its_definition(normal):
 
 
 @pytest.mark.parametrize("shift", [0.0, -30.0], ids=["ordinary", "floored deviation"])
-def test_gaussian_is_its_definition(shift, normal):
+def test_gaussian_matches_its_definition(shift, normal):
     mean, log_std = jnp.zeros(3) if shift else normal(3), 0.5 * normal(3) + shift
     distribution = DiagonalGaussian(mean, log_std)
     action = mean + distribution.std * normal(3)
@@ -211,7 +212,7 @@ def test_gaussian_is_its_definition(shift, normal):
     assert_close(standard.std(axis=0), np.ones(3), atol=0.03)
 
 
-def test_kl_is_its_definition_and_never_negative(normal):
+def test_kl_matches_its_definition_and_is_never_negative(normal):
     latent, pairs = Gaussian(), normal(50, 2, LATENT)
     kls = jax.vmap(lambda pair: latent.kl(pair[0], pair[1]))(pairs)
     halves = np.float64(pairs).reshape(50, 4, LATENT // 2)
@@ -223,8 +224,8 @@ def test_kl_is_its_definition_and_never_negative(normal):
 
 
 @pytest.mark.parametrize("latent", [Deterministic(), Belief()])
-def test_a_latent_without_noise_is_the_output(latent, normal):
-    """Up to Belief's normalization, by moments of nothing yet."""
+def test_a_latent_without_noise_equals_the_output(latent, normal):
+    """Belief normalizes with moments that have not seen any data, which changes nothing."""
     output, moments = normal(LATENT), Moments.create(LATENT)
     for noise in (jnp.zeros(0), normal(LATENT)):
         np.testing.assert_array_equal(latent(output, noise, moments), output)
@@ -252,7 +253,7 @@ def test_belief_is_normalized_and_passes_no_gradient(normal):
     assert not np.any(jax.jacrev(call)(output))
 
 
-def test_moments_of_batches_are_those_of_all_rows(normal):
+def test_moments_of_batches_equal_those_of_all_rows(normal):
     batches = [3.0 + normal(n, 2) * jnp.array([[1.0, 5.0]]) for n in (40, 1, 200)]
     moments = ft.reduce(Moments.update, batches, Moments.create(2))
     rows = np.concatenate(batches).astype(np.float64)

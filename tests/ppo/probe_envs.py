@@ -1,4 +1,4 @@
-"""Environments with one thing to learn each, and the small settings that tests train with."""
+"""Environments that each require learning one thing, and the small settings that tests train with."""
 
 import functools as ft
 
@@ -18,13 +18,13 @@ from splagger.ppo.settings import Config, PPOConfig, Tunables
 from splagger.ppo.train import TrainState, init, update
 from splagger.spaces import ActionSpace, Continuous, Discrete
 
-quick_update = jax.jit(update, static_argnums=0)  # one for all tests: equal programs compile once
+quick_update = jax.jit(update, static_argnums=0)  # shared by all tests: equal programs compile once
 NETWORK = Network(EmbeddingSizes(8, 4, 4), 8, 16, 5, (8,), 1 / 16, decoder_hidden=(8,))
 TUNABLES = Tunables(1e-3, 0.1, 1e-6, 0.1)
 
 
 class Probe(eqx.Module):
-    """Episodes of `horizon` steps; what is seen and gained depends on task, time and action."""
+    """Episodes of `horizon` steps. Subclasses define the reward and the observation."""
 
     horizon: int = eqx.field(static=True, default=1)
     space: ActionSpace = eqx.field(static=True, default=Discrete(2))
@@ -52,14 +52,14 @@ class Probe(eqx.Module):
 
 
 class Prize(Probe):
-    """Every step brings 1, whatever is done: only the value is to learn."""
+    """Every step is rewarded with 1: only the value has to be learned."""
 
     def reward(self, task, action):
         return 1.0
 
 
 class Fortune(Probe):
-    """Brings what is seen, whatever is done: the value depends on the observation."""
+    """The reward is the observation, for any action: the value depends on the observation."""
 
     def sample_task(self, key):
         return jr.uniform(key, minval=-1.0, maxval=1.0)
@@ -72,14 +72,14 @@ class Fortune(Probe):
 
 
 class Bandit(Probe):
-    """Arm 1 brings 1, arm 0 nothing: only the policy is to learn."""
+    """Arm 1 is rewarded with 1, arm 0 with 0: only the policy has to be learned."""
 
     def reward(self, task, action):
         return action == 1
 
 
 class MetaBandit(Bandit):
-    """The good arm is the task: it must be found out, and remembered."""
+    """The task decides which arm is rewarded: the agent must find the arm and remember it."""
 
     def sample_task(self, key):
         return jr.bernoulli(key).astype(jnp.int32)
@@ -89,7 +89,7 @@ class MetaBandit(Bandit):
 
 
 class Target(Probe):
-    """Brings -(a - target)²; the target is the task, and seen at the first step alone."""
+    """The reward is -(a - target)². The target is the task and is observed at the first step only."""
 
     space: ActionSpace = eqx.field(static=True, default=Continuous(1))
 
@@ -103,8 +103,8 @@ class Target(Probe):
         return jnp.where(state == 0, task, 0.0)[None]
 
 
-class StepNoise(Probe):
-    """Noise is seen, and episodes end by chance, or at the horizon by a time limit."""
+class RandomEnds(Probe):
+    """Observations are noise. Episodes terminate at random times, or are truncated at the horizon."""
 
     horizon: int = eqx.field(static=True, default=4)
     space: ActionSpace = eqx.field(static=True, default=Continuous(2))
@@ -129,7 +129,7 @@ class StepNoise(Probe):
 
 
 def tiny(method: Method | str, env: MetaEnv, updates: int = 10, network=NETWORK, **options):
-    """A small training program."""
+    """Returns the settings of a small training program."""
     small = {"envs": 4, "steps": 24, "minibatches": 2, "eval_tasks": 3}
     small |= {"trajectories": 3, "beliefs": 4, "buffer": 20}
     method = METHODS[method] if isinstance(method, str) else method
@@ -142,7 +142,7 @@ def resets(env, envs, key):
 
 
 def random_state(config: Config, seed: int = 0) -> TrainState:
-    """As `init`, but every weight is random, so that latents matter at once; nothing to compile."""
+    """Returns what `init` returns, without compilation; all weights are random, so that latents matter."""
     rng, envs = np.random.default_rng(seed), config.ppo.envs
     shapes = jax.eval_shape(lambda key: init(config, TUNABLES, key)._replace(key=None), jr.key(0))
     state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
@@ -157,7 +157,7 @@ def random_state(config: Config, seed: int = 0) -> TrainState:
     )
     state = state._replace(
         agent=agent,
-        life=state.life._replace(env=resets(config.env, envs, jr.key(seed))),
+        actors=state.actors._replace(env=resets(config.env, envs, jr.key(seed))),
         normalizers=agent.normalizers(),
         scale=ReturnScale.create(envs),
         buffer=buffer,

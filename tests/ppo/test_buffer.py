@@ -1,4 +1,4 @@
-"""The buffer against a plain list of the trajectories that were seen."""
+"""Compares the buffer with plain lists of the inserted trajectories."""
 
 import functools as ft
 
@@ -12,13 +12,13 @@ from splagger.memory import Transition
 from splagger.ppo.buffer import Buffer, insert, sample
 
 STEPS, ENVS, HORIZON = 10, 3, 8
-ROWS = 2 * (ENVS + STEPS * ENVS)  # as small as training allows
+ROWS = 2 * (ENVS + STEPS * ENVS)  # the smallest size that training allows
 quick_insert, quick_sample = jax.jit(insert), jax.jit(sample, static_argnums=1)
 EXAMPLE = Transition(jnp.zeros(2), jnp.int32(0), jnp.zeros(()), jnp.zeros(2))
 
 
 class Twin:
-    """Each environment writes a list; rows are numbered as they are opened, the newest are kept."""
+    """A list per environment. Rows are numbered in the order in which they are opened; the newest are kept."""
 
     def __init__(self):
         self.open = [(env, []) for env in range(ENVS)]  # row, steps
@@ -36,13 +36,13 @@ class Twin:
         return [steps for row, steps in self.complete.items() if row >= self.rows - ROWS]
 
 
-def rollouts(count, chance, seed=0):
-    """Random steps, no two alike; tasks end by chance or at the horizon, and cross rollouts."""
+def rollouts(count, end_rate, seed=0):
+    """Yields random distinct steps. Tasks end at random or at the horizon, and continue across rollouts."""
     rng, ages = np.random.default_rng(seed), np.zeros(ENVS, int)
     for index in range(count):
         ended = np.zeros((STEPS, ENVS), bool)
         for t in range(STEPS):
-            ended[t] = (rng.random(ENVS) < chance) | (ages == HORIZON - 1)
+            ended[t] = (rng.random(ENVS) < end_rate) | (ages == HORIZON - 1)
             ages = np.where(ended[t], 0, ages + 1)
         number = np.arange(STEPS * ENVS, dtype=np.float32).reshape(STEPS, ENVS)
         obs, next_obs = rng.normal(size=(2, STEPS, ENVS, 2)).astype(np.float32)
@@ -51,9 +51,9 @@ def rollouts(count, chance, seed=0):
 
 
 @ft.cache
-def filled(count, chance, seed=0):
+def filled(count, end_rate, seed=0):
     buffer, twin = Buffer.create(ROWS, HORIZON, ENVS, EXAMPLE), Twin()
-    for steps, ended in rollouts(count, chance, seed):
+    for steps, ended in rollouts(count, end_rate, seed):
         buffer = quick_insert(buffer, steps, ended)
         for t, env in np.ndindex(STEPS, ENVS):
             twin.step(env, jax.tree.map(lambda x, at=(t, env): x[at], steps), ended[t, env])
@@ -61,7 +61,7 @@ def filled(count, chance, seed=0):
 
 
 def readable(steps, length):
-    """A trajectory as nested tuples of plain numbers, to compare and to hash."""
+    """Returns a trajectory as nested tuples of plain numbers, to compare and to hash."""
     plain = lambda step: tuple(tuple(np.ravel(leaf).tolist()) for leaf in step)  # noqa: E731
     return tuple(plain([leaf[t] for leaf in steps]) for t in range(length))
 
@@ -70,10 +70,10 @@ def of_twin(twin):
     return {readable([np.stack(x) for x in zip(*steps, strict=True)], len(steps)) for steps in twin}
 
 
-@pytest.mark.parametrize("chance", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("end_rate", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("count", [1, 3, 30])
-def test_what_is_kept_is_what_was_seen(count, chance):
-    buffer, twin = filled(count, chance)
+def test_the_buffer_holds_the_inserted_trajectories(count, end_rate):
+    buffer, twin = filled(count, end_rate)
     rows = np.flatnonzero(buffer.complete)
     kept = [readable([x[row] for x in buffer.steps], buffer.length[row]) for row in rows]
     assert len(kept) == len(set(kept)) and set(kept) == of_twin(twin.kept())
@@ -89,7 +89,7 @@ def test_the_ring_wraps_around_in_the_test_above():
 
 
 @pytest.mark.parametrize("rollouts", [3, 30])
-def test_samples_are_complete_trajectories_and_none_twice(rollouts):
+def test_samples_are_distinct_complete_trajectories(rollouts):
     buffer, twin = filled(rollouts, 0.3)
     for seed in range(10):
         steps, lengths, weights = jax.device_get(quick_sample(buffer, 5, jr.key(seed)))
@@ -98,7 +98,7 @@ def test_samples_are_complete_trajectories_and_none_twice(rollouts):
         np.testing.assert_array_equal(weights, np.ones(5))
 
 
-def test_what_is_missing_has_no_weight():
+def test_missing_trajectories_have_weight_zero():
     buffer, twin = filled(1, 0.3)
     count = len(twin.kept())
     steps, lengths, weights = jax.device_get(quick_sample(buffer, ROWS, jr.key(0)))
@@ -109,7 +109,7 @@ def test_what_is_missing_has_no_weight():
     np.testing.assert_array_equal(quick_sample(nothing, 5, jr.key(0))[2], np.zeros(5))
 
 
-def test_every_complete_trajectory_is_as_likely():
+def test_all_complete_trajectories_are_equally_likely():
     buffer, twin = filled(1, 0.3)
     draw = lambda buffer, key: sample(buffer, 2, key)[0].reward[:, 0]  # noqa: E731
     drawn = jax.jit(jax.vmap(draw, in_axes=(None, 0)))(buffer, jr.split(jr.key(0), 2000))

@@ -1,4 +1,4 @@
-"""The pieces of the objective against plain loops, worked examples, and what clipping must do."""
+"""Compares the terms of the objective with plain loops and worked examples, and checks the clipping."""
 
 import functools as ft
 
@@ -21,37 +21,37 @@ CLIP, MAZE = 0.1, MetaEnv(TMaze(length=4), 2)
 
 
 def random_case(rng, steps, envs):
-    """(reward, value, last value, task ends, cuts by a time limit) of a made-up rollout."""
-    chances = rng.choice([0.0, 0.1, 0.5, 1.0], 2)
-    ended, cut = (rng.random((steps, envs)) < chance for chance in chances)
+    """Returns (reward, value, last value, task ends, truncations) of a random rollout."""
+    rates = rng.choice([0.0, 0.1, 0.5, 1.0], 2)
+    ended, truncated = (rng.random((steps, envs)) < rate for rate in rates)
     numbers = rng.normal(size=(2, steps, envs)).astype(np.float32)
-    return *numbers, rng.normal(size=envs).astype(np.float32), ended, cut
+    return *numbers, rng.normal(size=envs).astype(np.float32), ended, truncated
 
 
 @pytest.mark.parametrize("steps", [1, 2, 13, 50])
-def test_advantages_are_those_of_a_loop(steps):
+def test_advantages_equal_those_of_a_loop(steps):
     rng = np.random.default_rng(steps)
     for _ in range(30):
         case = random_case(rng, steps, 3)
         assert_close(gae(*case, 0.95, 0.9), gae_naive(*case, 0.95, 0.9)[0], rtol=1e-4, atol=1e-5)
 
 
-def example(ended=(), cut=(), reward=(1.0, 0.0, 2.0)):
+def example(ended=(), truncated=(), reward=(1.0, 0.0, 2.0)):
     """V = ½, 1, 2, then 4; γ = λ = ½."""
     value, flags = jnp.array([0.5, 1.0, 2.0]), jnp.arange(3)
-    ends = jnp.isin(flags, jnp.array(ended, int)), jnp.isin(flags, jnp.array(cut, int))
+    ends = jnp.isin(flags, jnp.array(ended, int)), jnp.isin(flags, jnp.array(truncated, int))
     return gae(jnp.array(reward), value, jnp.float32(4), *ends, 0.5, 0.5).tolist()
 
 
 def test_advantages_of_a_worked_example():
     assert example() == [1 + 0.25 * 0.5, 0 + 0.25 * 2, 2]  # δ = 1, 0, 2
     assert example(ended=[1]) == [1 + 0.25 * -1, -1, 2]  # no value after the task: δ₁ = 0 - 1
-    assert example(cut=[1]) == [1, 0, 2]  # step 1 says nothing, step 0 still expects V₁
+    assert example(truncated=[1]) == [1, 0, 2]  # step 1 has no advantage, step 0 still uses V₁
     assert example(ended=[2]) == [1, 0, 0]  # δ₂ = 2 - 2, whatever the last value
-    assert example(ended=[1], cut=[1]) == [1, 0, 2]
+    assert example(ended=[1], truncated=[1]) == [1, 0, 2]
 
 
-def test_rewards_reach_back_to_the_start_of_their_task_and_no_further():
+def test_rewards_affect_earlier_advantages_of_their_task_only():
     ended, zeros = np.isin(np.arange(9), [2, 6]), jnp.zeros(9)
     rest = zeros, jnp.zeros(()), jnp.asarray(ended), jnp.zeros(9, bool), 0.9, 0.8
     influence = np.asarray(jax.jit(jax.jacobian(lambda reward: losses.gae(reward, *rest)))(zeros))
@@ -64,17 +64,17 @@ def test_rewards_reach_back_to_the_start_of_their_task_and_no_further():
 
 def test_the_last_value_counts_unless_the_last_step_ended_a_task():
     rng = np.random.default_rng(0)
-    reward, value, _, _, cut = random_case(rng, 5, 2)
+    reward, value, _, _, truncated = random_case(rng, 5, 2)
     ended = np.zeros((5, 2), bool)
     ended[-1, 1] = True
     low, high = (
-        gae(reward, value, np.full(2, v), ended, cut & False, 0.9, 0.9) for v in (0.0, 9.0)
+        gae(reward, value, np.full(2, v), ended, truncated & False, 0.9, 0.9) for v in (0.0, 9.0)
     )
     assert (high[:, 0] > low[:, 0]).all()
     np.testing.assert_array_equal(high[:, 1], low[:, 1])
 
 
-def test_losses_are_those_of_the_plain_formulas():
+def test_losses_match_the_plain_formulas():
     rng = np.random.default_rng(0)
     for _ in range(20):
         log_prob, old_log_prob, advantage, value, old_value, target, entropy = (
@@ -94,15 +94,15 @@ def slope(function, x, *rest):
     return jax.vmap(jax.grad(function))(jnp.asarray(x), *map(jnp.asarray, rest))
 
 
-def test_a_ratio_that_left_the_clip_range_on_the_good_side_has_no_gradient():
+def test_a_ratio_that_improved_beyond_the_clip_range_has_no_gradient():
     ratio, advantage = np.float32([0.5, 0.5, 1, 1, 1.5, 1.5]), np.float32([2, -2] * 3)
     gradient = slope(ft.partial(losses.surrogate, clip=CLIP), ratio, advantage)
     np.testing.assert_array_equal(gradient, [-2, 0, -2, 2, 0, 2])
 
 
-def test_a_value_that_moved_too_far_towards_its_target_has_no_gradient():
+def test_a_value_that_moved_too_far_toward_its_target_has_no_gradient():
     old, target = np.zeros(4, np.float32), np.float32([2, -2, 2, -2])
-    value = np.float32([0.5, -0.5, -0.5, 0.5])  # towards, towards, away, away
+    value = np.float32([0.5, -0.5, -0.5, 0.5])  # toward, toward, away, away
     gradient = slope(ft.partial(losses.clipped_value_loss, clip=CLIP), value, old, target)
     assert_close(gradient, np.float32([0, 0, -0.5, 0.5]))
     near = slope(ft.partial(losses.clipped_value_loss, clip=CLIP), value / 10, old, target)
@@ -115,7 +115,7 @@ def test_huber_is_quadratic_up_to_one_and_linear_beyond():
     assert_close(losses.huber(jnp.array([0.0, 0.5, -1.0, 3.0])), jnp.array([0.0, 0.125, 0.5, 2.5]))
 
 
-def test_standard_advantages_have_mean_zero_and_deviation_one():
+def test_standardized_advantages_have_mean_zero_and_deviation_one():
     x = losses.standardize(3 + 7 * jnp.asarray(np.random.default_rng(0).normal(size=(20, 3))))
     assert_close([x.mean(), x.std()], [0.0, 1.0], atol=1e-5)
     np.testing.assert_array_equal(losses.standardize(jnp.full((4,), 5.0)), np.zeros(4))
@@ -129,7 +129,7 @@ def test_explained_variance_is_one_for_the_truth_and_zero_for_a_constant():
     assert np.isfinite(losses.explained_variance(jnp.ones(5), jnp.zeros(5)))
 
 
-def test_divergence_is_from_the_belief_before():
+def test_the_divergence_is_from_the_previous_belief():
     config, rng = tiny("pearl", MAZE), np.random.default_rng(0)
     outputs, first = rng.normal(size=(9, 8)).astype(np.float32), np.isin(np.arange(9), [3, 4])
     for flags in (first, first | (np.arange(9) == 0)):
@@ -138,7 +138,7 @@ def test_divergence_is_from_the_belief_before():
         assert_close(ours, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_what_lies_beyond_a_trajectory_s_end_does_not_matter():
+def test_steps_after_the_end_of_a_trajectory_do_not_matter():
     config, rng = tiny("pearl-vari", MAZE), np.random.default_rng(0)
     agent, space = random_state(config).agent, MAZE.space
     numbers = rng.normal(size=(8, 11)).astype(np.float32)

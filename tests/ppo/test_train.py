@@ -1,4 +1,4 @@
-"""The laws of one update: what moves, what does not, and on what it depends."""
+"""The laws of one update: what it changes, what it leaves alone, and what it depends on."""
 
 import functools as ft
 from dataclasses import replace
@@ -17,31 +17,31 @@ from splagger.ppo import train
 from splagger.ppo.rollout import collect
 from tests.close import assert_close
 from tests.parity.numpy_models import gae_naive, running_moments_update, scaled_rewards_naive
-from tests.ppo.probe_envs import TUNABLES, StepNoise, quick_update, random_state, tiny
+from tests.ppo.probe_envs import TUNABLES, RandomEnds, quick_update, random_state, tiny
 
-MAZE, CHANCE = MetaEnv(TMaze(length=4), 2), MetaEnv(StepNoise(), 2)
-CONFIG, MASKED = (tiny("splagger", CHANCE, mask_truncated=mask) for mask in (False, True))
+MAZE, RANDOM = MetaEnv(TMaze(length=4), 2), MetaEnv(RandomEnds(), 2)
+CONFIG, MASKED = (tiny("splagger", RANDOM, mask_truncated=mask) for mask in (False, True))
 ONE_STEP = {"steps": 20, "epochs": 1, "minibatches": 1}
-quick_judge = jax.jit(train.judge, static_argnums=0)
+quick_advantages = jax.jit(train.advantages, static_argnums=0)
 quick_evaluation = jax.jit(train.evaluation, static_argnums=0)
 
 
 @ft.cache
-def begun():
-    """A state, and the life and the rollout that its next update begins with."""
+def started():
+    """Returns (state, actors after the rollout, rollout) of the first part of an update."""
     state = random_state(CONFIG)
     key = jr.split(jr.fold_in(state.key, state.update), 3)[0]
-    run = jax.jit(lambda s, keys: collect(CHANCE, s.agent, s.normalizers, s.life, keys))
+    run = jax.jit(lambda s, keys: collect(RANDOM, s.agent, s.normalizers, s.actors, keys))
     return state, *run(state, jr.split(key, CONFIG.ppo.steps))
 
 
 @ft.cache
 def updated():
-    return quick_update(CONFIG, TUNABLES, begun()[0])
+    return quick_update(CONFIG, TUNABLES, started()[0])
 
 
 def differs(a, b):
-    """Whether each leaf differs."""
+    """Returns whether each leaf differs."""
     return [not np.array_equal(x, y) for x, y in zip(*map(jax.tree.leaves, (a, b)), strict=True)]
 
 
@@ -50,16 +50,16 @@ def data(state):
 
 
 def test_an_update_depends_on_its_state_alone():
-    again = quick_update(CONFIG, TUNABLES, begun()[0])
+    again = quick_update(CONFIG, TUNABLES, started()[0])
     assert not any(differs(*(data(state) for state, _ in (updated(), again))))
-    other = begun()[0]._replace(key=jr.key(9))
+    other = started()[0]._replace(key=jr.key(9))
     assert all(differs(updated()[0].agent, quick_update(CONFIG, TUNABLES, other)[0].agent))
 
 
-def test_a_run_in_a_grid_is_the_run_alone():
+def test_a_run_in_a_grid_equals_the_run_alone():
     cases = [(rate, random_state(CONFIG, seed)) for rate, seed in [(1e-3, 0), (1e-2, 0), (1e-3, 1)]]
     rates, states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *cases)
-    each = TUNABLES._replace(learning_rate=0, entropy=None, kl_weight=None, temperature=None)
+    each = TUNABLES._replace(learning_rate=0, entropy_weight=None, kl_weight=None, temperature=None)
     grid = jax.jit(jax.vmap(ft.partial(train.update, CONFIG), in_axes=(each, 0)))
     for _ in range(2):
         states, metrics = grid(TUNABLES._replace(learning_rate=rates), states)
@@ -71,9 +71,9 @@ def test_a_run_in_a_grid_is_the_run_alone():
 
 
 def test_the_rate_falls_linearly_to_zero():
-    annealed = tiny("splagger", CHANCE, updates=10, anneal=True)
+    annealed = tiny("splagger", RANDOM, updates=10, anneal=True)
     for update, factor in [(0, 1.0), (4, 0.6), (9, 0.1), (10, 0.0)]:
-        state = begun()[0]._replace(update=jnp.int32(update))
+        state = started()[0]._replace(update=jnp.int32(update))
         rated = TUNABLES._replace(learning_rate=factor * TUNABLES.learning_rate)
         ours, expected = (
             quick_update(*case, state)[0].agent for case in ((annealed, TUNABLES), (CONFIG, rated))
@@ -83,20 +83,21 @@ def test_the_rate_falls_linearly_to_zero():
 
 
 def values_and_advantages(config):
-    state, life, rollout = begun()
-    _, batch = quick_judge(config.ppo, state, life, rollout)
+    state, actors, rollout = started()
+    _, batch = quick_advantages(config.ppo, state, actors, rollout)
     shape = lambda x: np.asarray(x).reshape(rollout.log_prob.shape)  # noqa: E731
     return shape(batch.value), shape(batch.target - batch.value), shape(batch.advantage)
 
 
 @pytest.mark.parametrize("mask", [False, True])
-def test_advantages_are_those_of_plain_loops(mask):
-    """Value flows across the episodes of a task, not beyond it; rewards are scaled."""
-    state, life, rollout = begun()
+def test_advantages_equal_those_of_plain_loops(mask):
+    """Value flows across the episodes of a task but not beyond it, and rewards are scaled."""
+    state, actors, rollout = started()
     value, advantage, standard = values_and_advantages(MASKED if mask else CONFIG)
-    judge = jax.vmap(lambda *seen: state.agent.judge(*seen)[1], in_axes=(0, 0, 0, None))
+    value_of = lambda *inputs: state.agent.policy_and_value(*inputs)[1]  # noqa: E731
+    values = jax.jit(jax.vmap(value_of, in_axes=(0, 0, 0, None)))
     noise = rollout.noise[0]
-    last = jax.jit(judge)(life.memory.output, life.env.obs, noise, state.normalizers)
+    last = values(actors.memory.output, actors.env.obs, noise, state.normalizers)
     reward = scaled_rewards_naive(np.float64(rollout.transitions.reward), rollout.task_done, 0.95)
     ends = np.asarray(rollout.task_done), np.asarray(rollout.truncated) & mask
     expected, _ = gae_naive(reward, value, np.asarray(last), *ends, 0.95, 0.95)
@@ -104,38 +105,38 @@ def test_advantages_are_those_of_plain_loops(mask):
     assert_close(standard, (expected - expected.mean()) / expected.std(), rtol=1e-3, atol=1e-3)
 
 
-def test_masking_takes_the_advantage_of_truncated_steps_and_of_no_later_one():
-    truncated = np.asarray(begun()[2].truncated)
+def test_masking_zeroes_truncated_advantages_and_changes_no_later_one():
+    truncated = np.asarray(started()[2].truncated)
     (_, plain, _), (_, masked, _) = map(values_and_advantages, (CONFIG, MASKED))
     assert truncated.any() and (plain[truncated] != 0).all() and (masked[truncated] == 0).all()
     later = np.cumsum(truncated[::-1], axis=0)[::-1] == 0  # no truncation now or ahead
     np.testing.assert_array_equal(plain[later], masked[later])
 
 
-def test_memories_are_told_again_by_the_new_parameters():
-    state, life, rollout = begun()
+def test_memories_are_recomputed_with_the_new_parameters():
+    state, actors, rollout = started()
     after, _ = updated()
-    observe, memory = jax.jit(jax.vmap(after.agent.observe)), state.life.memory
+    observe, memory = jax.jit(jax.vmap(after.agent.actor().observe)), state.actors.memory
     for t in range(CONFIG.ppo.steps):
         step = jax.tree.map(lambda leaf, t=t: leaf[t], rollout.transitions)
         memory = observe(memory, step, rollout.task_done[t])
-    assert_close(after.life.memory, memory)
-    assert any(differs(after.life.memory, life.memory))
-    assert_close(after.life.env, life.env)
+    assert_close(after.actors.memory, memory)
+    assert any(differs(after.actors.memory, actors.memory))
+    assert_close(after.actors.env, actors.env)
 
 
-def test_moments_take_in_the_rollout_once_it_is_learned_from():
-    state, _, rollout = begun()
+def test_moments_are_updated_with_the_rollout_after_the_epochs():
+    state, _, rollout = started()
     before, after = state.normalizers.obs, updated()[0].normalizers.obs
     seen = np.float64(rollout.transitions.obs).reshape(-1, 3)
     expected = running_moments_update(before.mean, before.variance, before.count, seen)
     assert_close([after.mean, after.variance, after.count], [*expected], rtol=1e-4)
-    assert updated()[1]["first_ratio_error"] < 1e-5  # so the epochs saw the moments before
+    assert updated()[1]["first_ratio_error"] < 1e-5  # so the epochs used the old moments
     assert updated()[0].normalizers.output.count == after.count
 
 
-def test_temperature_is_the_initial_one():
-    """Also of an aggregator inside of another."""
+def test_the_temperature_setting_is_the_initial_temperature():
+    """Also for an aggregator inside another one."""
     nested = replace(METHODS["splagger"], aggregator=StraightThrough(Softmax(0.3)))
     for method in (METHODS["splagger-softmax"], nested):
         config = replace(tiny("splagger-softmax", MAZE), method=method)
@@ -144,12 +145,12 @@ def test_temperature_is_the_initial_one():
         assert initial(0.7) == np.float32(0.7) and initial(0.1) == np.float32(0.1)
 
 
-def test_the_entropy_weight_keeps_the_policy_undecided():
-    """Two updates with the weight and without it; each reports the entropy it found."""
+def test_the_entropy_weight_raises_the_entropy():
+    """Compares the entropy after two updates without the weight and with it."""
     config = tiny("splagger", MetaEnv(TMaze(length=4), 2))
     found = []
     for weight in (0.0, 10.0):
-        tunables = TUNABLES._replace(learning_rate=3e-3, entropy=weight)
+        tunables = TUNABLES._replace(learning_rate=3e-3, entropy_weight=weight)
         state = random_state(config)
         for _ in range(3):
             state, metrics = quick_update(config, tunables, state)
@@ -157,10 +158,10 @@ def test_the_entropy_weight_keeps_the_policy_undecided():
     assert found[1] > found[0] + 0.01
 
 
-def test_encoder_and_policy_are_clipped_each_for_itself():
-    """After one step from nothing, Adam's first moment is a tenth of the clipped gradient."""
+def test_encoder_and_policy_gradients_are_clipped_separately():
+    """After one step from zero, Adam's first moment is a tenth of the clipped gradient."""
     config = tiny("splagger", MAZE, **ONE_STEP)
-    steep = TUNABLES._replace(entropy=10.0)
+    steep = TUNABLES._replace(entropy_weight=10.0)
     state, metrics = quick_update(config, steep, random_state(config))
     for name in ("encoder", "policy"):
         moment = optax.tree.get(getattr(state.optimizers, name), "mu")
@@ -168,7 +169,7 @@ def test_encoder_and_policy_are_clipped_each_for_itself():
         assert_close(optax.tree.norm(moment), 0.1 * 0.5, rtol=1e-3)
 
 
-def test_pearl_s_divergence_teaches_the_encoder_alone():
+def test_the_kl_term_of_pearl_trains_only_the_encoder():
     config = tiny("pearl", MAZE, **ONE_STEP)
     state, weights = random_state(config), (0.0, 1e-6, 1e-3)
     outcomes = [quick_update(config, TUNABLES._replace(kl_weight=w), state) for w in weights]
@@ -181,7 +182,7 @@ def test_pearl_s_divergence_teaches_the_encoder_alone():
     assert_close(policy, [policy[0]] * 3)
 
 
-def test_reconstruction_alone_teaches_the_memory_of_pearl_vari():
+def test_only_reconstruction_trains_the_memory_of_pearl_vari():
     config = tiny("pearl-vari", MAZE, **ONE_STEP)
     before = random_state(config)
     after, metrics = quick_update(config, TUNABLES, before)
@@ -192,9 +193,9 @@ def test_reconstruction_alone_teaches_the_memory_of_pearl_vari():
         assert all(differs(getattr(before.agent, part), getattr(after.agent, part)))
 
 
-def test_evaluation_is_of_the_same_tasks_whatever_was_learned():
+def test_evaluation_tasks_do_not_depend_on_the_agent():
     state, _ = updated()
-    other, _ = quick_update(CONFIG, TUNABLES._replace(learning_rate=0.1), begun()[0])
+    other, _ = quick_update(CONFIG, TUNABLES._replace(learning_rate=0.1), started()[0])
     results = quick_evaluation(CONFIG, state)
     assert results != quick_evaluation(CONFIG, other)
     same = other._replace(agent=state.agent, normalizers=state.normalizers)

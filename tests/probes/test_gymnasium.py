@@ -1,4 +1,4 @@
-"""Learning in an environment of Gymnasium's: what must be remembered is, and not without a memory."""
+"""Learning in a Gymnasium environment that requires memory, with and without one."""
 
 import pytest
 
@@ -20,11 +20,11 @@ SMALL = {
 @pytest.mark.parametrize(
     "method, least, most", [("splagger", 0.9, 1), ("rnn", 0.9, 1), ("memoryless", -0.6, 0.6)]
 )
-def test_a_sign_seen_once_is_recalled_by_those_that_remember(method, least, most, tmp_path):
+def test_only_methods_with_a_memory_recall_a_sign_shown_once(method, least, most, tmp_path):
     env = from_gymnasium(gym_probes.Recall, max_steps=4)
     options = {"rates": [1e-3], "seeds": 3, "frames": 80_000, "settings": SMALL}
     curves = splagger.train(env, method, out=tmp_path, show=False, **options)
-    # What was learned, not how one evaluation went: a greedy policy may fail between two updates.
+    # The median over late evaluations: a greedy policy may fail in a single one.
     late = curves[curves.frames > 0.6 * curves.frames.max()]
-    usual = late.groupby("seed")["return"].median()
-    assert len(late) >= 18 and usual.between(least, most).all(), late
+    medians = late.groupby("seed")["return"].median()
+    assert len(late) >= 18 and medians.between(least, most).all(), late

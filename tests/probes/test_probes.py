@@ -1,4 +1,4 @@
-"""Learning, one reason to learn at a time; three seeds each."""
+"""Learning in environments that each require one thing; three seeds each."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ MAZE = MetaEnv(TMaze(length=5), 4)  # perfect: 16; guessing: 2
 
 
 def trained(env, updates, steps, method="splagger", **options):
-    """(states, last metrics) of three seeds."""
+    """Returns (states, last metrics) of three seeds."""
     options |= {"envs": 16, "steps": steps, "minibatches": 4}
     options |= {"eval_tasks": 128, "eval_interval": updates}
     config = tiny(method, env, updates, NETWORK, **options)
@@ -31,13 +31,13 @@ def trained(env, updates, steps, method="splagger", **options):
 
 @pytest.mark.slow
 def test_the_value_of_a_constant_reward_is_that_reward():
-    """Returns that never vary make the scaled reward as large as it can be: 10."""
+    """The returns have no variance, so that the scaled reward is the largest possible: 10."""
     states, _ = trained(MetaEnv(probe_envs.Prize(), 1), updates=40, steps=16, clip=0.5)
 
     def value(state):
         output = state.agent.start().output
-        seen = output[None], jnp.ones((1, 1)), jnp.zeros((1, 0))
-        return state.agent.values(*seen, state.normalizers)[0]
+        inputs = output[None], jnp.ones((1, 1)), jnp.zeros((1, 0))
+        return state.agent.value_batch(*inputs, state.normalizers)[0]
 
     np.testing.assert_allclose(jax.jit(jax.vmap(value))(states), 10, rtol=0.01)
 
@@ -48,28 +48,28 @@ def test_the_better_arm_is_chosen():
 
 
 @pytest.mark.slow
-def test_rewards_that_are_seen_coming_are_explained():
+def test_the_value_explains_observed_rewards():
     _, metrics = trained(MetaEnv(probe_envs.Fortune(), 1), updates=60, steps=16, clip=0.5)
     assert (metrics["explained_variance"] > 0.8).all()  # the mean over all updates
 
 
 @pytest.mark.slow
-def test_the_good_arm_of_a_task_is_found_and_kept():
-    """Six pulls: 5.5 at best; without a memory 3, whatever the policy."""
+def test_the_better_arm_of_a_task_is_found_and_remembered():
+    """The best return of six pulls is 5.5; without a memory it is 3 for any policy."""
     _, metrics = trained(MetaEnv(probe_envs.MetaBandit(horizon=6), 1), updates=80, steps=24)
     assert (metrics["return"] > 4.8).all()
 
 
 @pytest.mark.slow
-def test_a_number_seen_once_is_acted_on_later():
-    """Three actions at a target seen before the first: 0 at best; -2/3 if it is forgotten."""
+def test_a_number_shown_once_is_used_later():
+    """Three actions aim at a target shown before the first: the best return is 0, or -2/3 if it is forgotten."""
     _, metrics = trained(MetaEnv(probe_envs.Target(horizon=3), 1), updates=80, steps=24)
     assert (metrics["return"] > -0.1).all()
 
 
 @pytest.mark.slow
 def test_a_memory_solves_the_short_maze():
-    """What was learned, not how one evaluation went: a greedy policy may fail between two updates."""
+    """Takes the median over late evaluations: a greedy policy may fail in a single one."""
     options = {"envs": 16, "steps": 40, "minibatches": 4, "eval_tasks": 128, "eval_interval": 5}
     config = tiny("splagger", MAZE, 50, NETWORK, **options)
     run = jax.vmap(lambda key: train.__wrapped__(config, Tunables(3e-3, 0.01, 1e-6, 0.1), key))

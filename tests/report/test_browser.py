@@ -1,4 +1,4 @@
-"""The report in a real browser: no error, no request, readable on a phone, light and dark, by keyboard."""
+"""The report in a real browser: no errors, no requests, readable on a phone, light and dark, usable by keyboard."""
 
 import io
 
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.skipif(browser.installed() is None, reason=browser.ABSE
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    """(browser, events of loading) with a report of everything, a hostile run included."""
+    """Yields (browser, loading events) with a report that includes a hostile run."""
     root = write_everything(tmp_path_factory.mktemp("page"))
     spoil(write_run(root / "runs", "t-ls", "evil", learning(9)))
-    evidence = Evidence.read(root / "runs", analyses=root / "made")
+    evidence = Evidence.read(root / "runs", analyses=root / "analyses")
     path = root / "report.html"
     path.write_text(report(evidence, {"preview": ["splagger train mc-ls rnn " * 20]}))
     chromium = browser.Browser(root / "profile")
@@ -30,7 +30,7 @@ def opened(tmp_path_factory):
         chromium.close()
 
 
-def test_nothing_is_logged_and_nothing_fails(opened):
+def test_the_page_logs_nothing_and_nothing_fails(opened):
     chromium, _ = opened
     for kind in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
         assert chromium.seen(kind) == []
@@ -38,14 +38,14 @@ def test_nothing_is_logged_and_nothing_fails(opened):
     assert chromium.evaluate("typeof window.pwned") == "undefined"
 
 
-def test_nothing_outside_is_requested(opened):
+def test_the_page_requests_nothing_external(opened):
     chromium, _ = opened
     urls = [event["request"]["url"] for event in chromium.seen("Network.requestWillBeSent")]
     assert urls[0].startswith("file://") and urls[0].endswith("/report.html")
     assert len(urls) > 1 and all(url.startswith("data:image/svg+xml") for url in urls[1:])
 
 
-def test_tables_and_images_are_there(opened):
+def test_tables_and_images_are_shown(opened):
     chromium, _ = opened
     assert chromium.evaluate("document.querySelectorAll('table').length") >= 5
     assert chromium.evaluate("document.querySelectorAll('tbody tr').length") > 70
@@ -55,8 +55,8 @@ def test_tables_and_images_are_there(opened):
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [320, 390, 1280])
-def test_every_screen_can_be_read(opened, width, dark):
-    """Nothing sticks out at the side, and text stands out from the page."""
+def test_the_page_is_readable_on_every_screen(opened, width, dark):
+    """Nothing overflows horizontally, and text contrasts with the page."""
     chromium, _ = opened
     chromium.show(width, dark)
     chromium.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -67,7 +67,7 @@ def test_every_screen_can_be_read(opened, width, dark):
 
 
 def test_colors_have_enough_contrast(opened):
-    """4.5 to 1, as WCAG asks of text."""
+    """WCAG requires a contrast of 4.5 to 1 for text."""
     chromium, _ = opened
     for dark in (False, True):
         chromium.show(1280, dark)
@@ -85,8 +85,8 @@ def _luminance(text):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_the_keyboard_suffices(opened):
-    """The first tab stop skips to the content, links are next, and regions and summaries are on the way."""
+def test_the_page_is_usable_by_keyboard(opened):
+    """The first tab stop skips to the content; links, regions and summaries follow."""
     chromium, _ = opened
     chromium.show(1280, False)
     chromium.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
@@ -107,8 +107,8 @@ FAULTY = (
 )
 
 
-def test_faults_would_be_seen(opened, tmp_path):
-    """A page with an error and a request shows up in what the tests above look at. It is the last one opened."""
+def test_faults_would_be_detected(opened, tmp_path):
+    """The events that the tests above check contain the error and the request of a faulty page. It is opened last."""
     chromium, _ = opened
     (tmp_path / "faulty.html").write_text(FAULTY)
     chromium.events = []

@@ -1,4 +1,4 @@
-"""The report: self-contained, complete, and safe whatever a run folder says."""
+"""The report: self-contained, complete, and safe for any content of a run folder."""
 
 import json
 import re
@@ -13,14 +13,14 @@ from splagger.paper.figures import FIGURES
 from splagger.report.html import Markup, tag
 from splagger.report.page import report
 from splagger.stats.evidence import Evidence, Series
-from splagger.stats.returns import across, names, returns
+from splagger.stats.returns import across, recorded_series, returns
 from tests.synthetic import learning, write_analysis, write_run
 
 EVIL = "</td><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"&"
 
 
 class Page(HTMLParser):
-    """What a parser sees: elements with attributes, and texts."""
+    """The elements with attributes and the texts of an HTML page."""
 
     def __init__(self, text):
         super().__init__()
@@ -45,7 +45,7 @@ class Page(HTMLParser):
 
 
 def write_everything(root):
-    """T-LS with its baselines, swept and fresh, one divergent; a gradient; a run with an evil description."""
+    """Writes runs of all baselines on T-LS, swept and with fresh seeds, and one analysis."""
     finals = {"splagger": 16, "rnn": 3, "amrl": 15, "cnp": 14, "pearl": 12}
     for method, final in finals.items():
         curve = learning(final, start=2, noise=0.2)
@@ -53,12 +53,12 @@ def write_everything(root):
         fresh = dict(rates=(3e-3,), seeds=range(10, 20), name="fresh")
         write_run(root / "runs", "t-ls", method, curve, **fresh)
     flat = {method: lambda step: 1.0 for method in ("splagger", "rnn", "amrl", "splagger-nornn")}
-    write_analysis(root / "made", "gradient-inputs", "initialization", flat)
+    write_analysis(root / "analyses", "gradient-inputs", "initialization", flat)
     return root
 
 
 def spoil(folder):
-    """Every text of a run folder's description is hostile."""
+    """Replaces every text in run.json by a hostile one."""
 
     def evil(value):
         if isinstance(value, dict):
@@ -81,7 +81,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evidence(folder):
-    return Evidence.read(folder / "runs", analyses=folder / "made")
+    return Evidence.read(folder / "runs", analyses=folder / "analyses")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def page(evidence):
     return Page(report(evidence, {"memory": ["splagger train mc-ls rnn"]}))
 
 
-def test_the_page_is_well_formed_and_names_its_parts(page):
+def test_the_page_is_well_formed_and_its_links_have_targets(page):
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(set(ids)) == len(ids)
     assert {"content", "claims", "figures", "returns", "settings", "runs"} <= set(ids)
@@ -100,7 +100,7 @@ def test_the_page_is_well_formed_and_names_its_parts(page):
     )
 
 
-def test_nothing_is_fetched_and_nothing_runs(page):
+def test_the_page_fetches_nothing_and_runs_nothing(page):
     assert page.all("script") == page.all("iframe") == []
     for _, attributes in page.elements:
         assert not [key for key in attributes if key.startswith("on") or key == "style"]
@@ -110,14 +110,14 @@ def test_nothing_is_fetched_and_nothing_runs(page):
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
 
 
-def test_every_figure_found_is_embedded_with_a_text_for_those_who_cannot_see_it(page):
+def test_every_drawable_figure_is_embedded_with_an_alternative_text(page):
     images = page.all("img")
     assert len(images) == 5  # memory, tuning, pearl-vari, transformer and gradients
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in images)
     assert "SplAgger ends at 15.9" in images[0]["alt"] and "T-LS" in images[0]["alt"]
 
 
-def test_every_figure_is_listed_and_tells_how_to_make_what_it_lacks(page):
+def test_every_figure_is_listed_with_the_commands_for_missing_runs(page):
     ids = {a.get("id") for a in page.all("article")}
     assert ids == {f"figure-{name}" for name in FIGURES}
     assert "splagger train mc-ls rnn" in page.texts
@@ -133,29 +133,32 @@ def test_every_claim_is_listed_with_its_verdict(page):
     assert "does not hold" in verdicts and "holds" in verdicts
 
 
-def test_every_run_tells_how_it_was_made(page, evidence):
+def test_every_run_is_listed_with_its_provenance(page, evidence):
     for run in evidence.runs:
-        assert run.record["provenance"]["command"] in page.texts
+        assert run.record.provenance["command"] in page.texts
     for text in ("abc123", "1 × device", "12.5 s", "3,200", "finished", "ppo.clip"):
         assert text in page.texts
 
 
-def test_every_analysis_tells_how_it_was_made(page, tmp_path):
+def test_every_analysis_is_listed_with_its_provenance(page, tmp_path):
     for text in ("gradient-inputs · initialization", "splagger analyse gradient-inputs", "def456"):
         assert text in page.texts
     assert "length 100, independent False" in page.texts
     write_analysis(tmp_path, "permutation", EVIL.replace("/", ""), {"rnn": lambda step: 1.0})
-    for content in ('{"options": {"x": "<script>"}}', "[]"):
-        (path,) = tmp_path.glob("*/*/analysis.json")
+    (path,) = tmp_path.glob("*/*/analysis.json")
+    for content in ('{"options": {"x": "<script>"}}', "{}"):
         path.write_text(content)
         assert Page(report(Evidence.read(analyses=tmp_path), {})).all("script") == []
-    path.write_text("{")
-    with pytest.raises(RunError, match=r"analysis\.json is damaged .* make that analysis again"):
-        report(Evidence.read(analyses=tmp_path), {})
+    for content in ("{", "[]"):
+        path.write_text(content)
+        with pytest.raises(
+            RunError, match=r"analysis\.json is damaged .* make that analysis again"
+        ):
+            report(Evidence.read(analyses=tmp_path), {})
 
 
 @pytest.mark.parametrize("independent, words", [(False, "the same in all"), (True, "indep")])
-def test_the_caption_of_an_analysis_tells_which_noise_it_was_fed(tmp_path, independent, words):
+def test_the_caption_of_an_analysis_names_the_kind_of_noise(tmp_path, independent, words):
     folder = write_analysis(
         tmp_path, "gradient-first", "initialization", {"rnn": lambda t: t + 1.0}
     )
@@ -167,7 +170,7 @@ def test_the_caption_of_an_analysis_tells_which_noise_it_was_fed(tmp_path, indep
     assert re.search(f"inputs: noise, .*{words}", caption)
 
 
-def test_tables_name_their_cells_for_narrow_screens_and_can_be_reached_by_keyboard(page):
+def test_table_cells_are_labeled_for_narrow_screens_and_reachable_by_keyboard(page):
     assert all("data-label" in cell for cell in page.all("td"))
     regions = [a for a in page.all("div") if a.get("class") == "scroll"]
     assert len(regions) == len(page.all("table")) + len(page.all("img"))
@@ -175,11 +178,11 @@ def test_tables_name_their_cells_for_narrow_screens_and_can_be_reached_by_keyboa
 
 
 def test_the_same_runs_give_the_same_page(evidence, folder):
-    again = Evidence.read(folder / "runs", analyses=folder / "made")
+    again = Evidence.read(folder / "runs", analyses=folder / "analyses")
     assert report(evidence, {}) == report(again, {})
 
 
-def test_hostile_texts_stay_texts(tmp_path):
+def test_hostile_texts_are_escaped(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9))
     spoil(write_run(tmp_path, "t-ls", "evil", learning(9)))
     page = Page(report(Evidence.read(tmp_path), {"memory": [EVIL]}))
@@ -188,49 +191,49 @@ def test_hostile_texts_stay_texts(tmp_path):
     assert sum(EVIL in text for text in page.texts) >= 5  # name, command, commit, device, settings
 
 
-def test_without_runs_there_is_still_a_page(tmp_path):
+def test_a_page_without_runs_lists_all_figures(tmp_path):
     page = Page(report(Evidence.read(tmp_path), {}))
     assert page.all("img") == [] and len(page.all("article")) == len(FIGURES)
 
 
 @pytest.mark.parametrize("text", ["<b>", "a & b", "\"'", EVIL])
-def test_texts_are_escaped_once_and_markup_is_left_alone(text):
-    made = tag("p", text, tag("i", text), title=text)
-    page = Page(made)
+def test_texts_are_escaped_once_and_markup_is_not(text):
+    built = tag("p", text, tag("i", text), title=text)
+    page = Page(built)
     assert page.texts == [text, text] and page.all("p") == [{"title": text}]
-    assert isinstance(made, Markup) and tag("br") == "<br></br>"
+    assert isinstance(built, Markup) and tag("br") == "<br></br>"
 
 
 def test_returns_are_reported_as_in_the_paper_and_on_fresh_seeds(evidence):
     rows = {row.series.method: row for row in returns(evidence)}
     assert list(rows) == ["splagger", "amrl", "cnp", "pearl", "rnn"]
-    assert rows["rnn"].chance == 1.0 and rows["splagger"].chance is None
+    assert rows["rnn"].probability == 1.0 and rows["splagger"].probability is None
     for row in rows.values():
-        assert (len(row.paper.curves), len(row.unbiased.curves)) == (3, 10)
+        assert (len(row.as_in_paper.curves), len(row.unbiased.curves)) == (3, 10)
         assert row.training.low <= row.training.value <= row.training.high
 
 
-def test_environments_are_aggregated_where_all_methods_were_run(evidence, tmp_path):
+def test_environments_are_aggregated_if_all_methods_were_run_on_them(evidence, tmp_path):
     envs, found = across(evidence, ("splagger", "rnn"))
     assert envs == ["t-ls"] and found["splagger"].value > 0.7 > 0.3 > found["rnn"].value
     assert across(evidence, ("splagger", "transformer")) == ([], {})
-    write_run(tmp_path, "mine", "own", learning(9))
-    assert names(Evidence.read(tmp_path)) == [Series("mine", "own")]
+    write_run(tmp_path, "custom", "own", learning(9))
+    assert recorded_series(Evidence.read(tmp_path)) == [Series("custom", "own")]
 
 
 def test_the_command_writes_the_page(folder, tmp_path, capsys):
     path = tmp_path / "page.html"
-    where = ["--runs", str(folder / "runs"), "--analyses", str(folder / "made")]
+    where = ["--runs", str(folder / "runs"), "--analyses", str(folder / "analyses")]
     main(["report", *where, "-o", str(path)])
     out = capsys.readouterr().out
     assert out.endswith(f"{path}: 10 runs\n")
-    assert "of 61 claims can be evaluate_claims" in out and "  holds  " in out
+    assert "of 61 claims are decided" in out and "  holds  " in out
     page = Page(path.read_text())
     assert len(page.all("img")) == 5
     assert any("splagger train mc-ls splagger --out" in t for t in page.texts)
 
 
-def test_a_report_of_nothing_is_refused(tmp_path, capsys):
+def test_a_report_without_runs_is_refused(tmp_path, capsys):
     nowhere = str(tmp_path / "nowhere")
     with pytest.raises(SystemExit) as end:
         main(
@@ -240,13 +243,13 @@ def test_a_report_of_nothing_is_refused(tmp_path, capsys):
     assert f"no run folder in {nowhere}" in capsys.readouterr().err
 
 
-def test_environments_that_the_paper_does_not_have_show_their_curves_too(tmp_path):
-    for method, final in (("splagger", 9), ("mine", 7)):
-        write_run(tmp_path, "gym:Mine-v0", method, learning(final))
+def test_environments_that_are_not_in_the_paper_have_curves(tmp_path):
+    for method, final in (("splagger", 9), ("custom", 7)):
+        write_run(tmp_path, "gym:Custom-v0", method, learning(final))
     write_run(tmp_path, "t-ls", "rnn", learning(3))
     page = report(Evidence.read(tmp_path), {})
     section = page.partition('id="other-environments"')[2].partition("</section>")[0]
     assert section.count("<img") == 1
-    assert "gym:Mine-v0: splagger ends at 8.93, mine ends at 6.94" in section
-    (tmp_path / "gym:Mine-v0").rename(tmp_path.parent / f"{tmp_path.name}-away")
+    assert "gym:Custom-v0: splagger ends at 8.93, custom ends at 6.94" in section
+    (tmp_path / "gym:Custom-v0").rename(tmp_path.parent / f"{tmp_path.name}-away")
     assert "Other environments" not in report(Evidence.read(tmp_path), {})

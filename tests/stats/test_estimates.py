@@ -10,23 +10,23 @@ from splagger.stats import estimates as stats
 
 
 def naive_quantile(values, q):
-    """Linear between the two neighbors in the sorted list."""
+    """Interpolates linearly between the two neighbors in the sorted list."""
     ordered = sorted(values)
-    place = q * (len(ordered) - 1)
-    below = int(place)
+    position = q * (len(ordered) - 1)
+    below = int(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
 def naive_bootstrap(statistic, strata, level, draws, picks):
-    """Percentile interval; `picks(stratum, draw)` lists the drawn places."""
+    """Computes the percentile interval; `picks(stratum, draw)` lists the drawn indices."""
     values = []
     for draw in range(draws):
-        again = [
-            [s[place] for place in picks(number, draw)]
+        resampled = [
+            [s[index] for index in picks(number, draw)]
             for number, s in enumerate(map(list, strata))
         ]
-        values.append(statistic(*again))
+        values.append(statistic(*resampled))
     return naive_quantile(values, (1 - level) / 2), naive_quantile(values, (1 + level) / 2)
 
 
@@ -56,7 +56,7 @@ STATISTICS = {
 
 @pytest.mark.parametrize("name", STATISTICS)
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (10, 3), (7, 9)])
-def test_the_stratified_bootstrap_is_its_definition_draw_by_draw(name, sizes):
+def test_the_stratified_bootstrap_matches_its_definition_draw_by_draw(name, sizes):
     statistic, naive, count = STATISTICS[name]
     strata = [np.random.default_rng(i).normal(i, 2, n) for i, n in enumerate(sizes[:count])]
     generator = np.random.default_rng(stats.SEED)
@@ -68,7 +68,7 @@ def test_the_stratified_bootstrap_is_its_definition_draw_by_draw(name, sizes):
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_the_bootstrap_agrees_with_another_generator(name):
-    """An implementation that shares nothing, its randomness neither, finds the same edges."""
+    """An implementation that shares neither code nor random numbers finds the same bounds."""
     statistic, naive, count = STATISTICS[name]
     other = random.Random(1)
     strata = [[other.gauss(i, 1) for _ in range(12)] for i in range(count)]
@@ -79,7 +79,7 @@ def test_the_bootstrap_agrees_with_another_generator(name):
     assert found.high == pytest.approx(high, abs=0.06)
 
 
-def test_the_interval_of_curves_is_its_definition_at_every_point():
+def test_the_interval_of_curves_matches_its_definition_at_every_point():
     curves = np.random.default_rng(3).normal(size=(3, 5))
     picks = np.random.default_rng(stats.SEED).integers(3, size=(1000, 3))
     low, mean, high = stats.bootstrap_interval(curves)
@@ -91,7 +91,7 @@ def test_the_interval_of_curves_is_its_definition_at_every_point():
         assert (low[t], mean[t], high[t]) == pytest.approx(expected)
 
 
-def test_one_seed_has_an_interval_without_width():
+def test_one_seed_has_an_interval_of_zero_width():
     low, mean, high = stats.bootstrap_interval(np.array([[1.0, 2.0]]))
     assert low.tolist() == mean.tolist() == high.tolist() == [1.0, 2.0]
     assert stats.estimate(stats.interquartile_mean, np.array([4.0])) == (4.0, 4.0, 4.0)
@@ -104,8 +104,8 @@ def test_the_same_input_gives_the_same_interval():
     assert stats.estimate(stats.interquartile_mean, values) == first
 
 
-def test_a_95_percent_interval_covers_the_truth_about_as_often():
-    """Percentile intervals of 20 values are a little short; far off would be a bug."""
+def test_a_95_percent_interval_covers_the_true_value_about_95_percent_of_the_time():
+    """Percentile intervals of 20 values are slightly too short; a large deviation would be a bug."""
     generator, covered = np.random.default_rng(0), 0
     for _ in range(200):
         found = stats.estimate(stats.difference, generator.normal(1, 1, 20), np.zeros(2), draws=300)
@@ -127,17 +127,17 @@ def naive_smooth(curve):
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 19, 20, 35, 134])
-def test_smoothing_is_a_trailing_mean_with_its_first_value_before_the_start(length):
+def test_smoothing_is_a_trailing_mean_padded_with_the_first_value(length):
     curve = np.random.default_rng(0).normal(size=length)
     assert np.allclose(stats.smooth(curve), naive_smooth(curve.tolist()))
 
 
 @pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 938])
 def test_thinning_keeps_both_ends_and_at_most_200_points(length):
-    places = stats.thin(length)
-    assert len(places) == min(length, 200)
-    assert places[0] == 0 and places[-1] == length - 1
-    assert (np.diff(places) > 0).all()
+    indices = stats.thin(length)
+    assert len(indices) == min(length, 200)
+    assert indices[0] == 0 and indices[-1] == length - 1
+    assert (np.diff(indices) > 0).all()
 
 
 @pytest.mark.parametrize("length, last", [(1, 1), (9, 1), (20, 2), (134, 13)])

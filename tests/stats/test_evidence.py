@@ -1,4 +1,4 @@
-"""Which curves stand for a method: the right rate, the right seeds, and nothing from another experiment."""
+"""Which curves represent a method: the right rate, the right seeds, and no other experiment."""
 
 import json
 
@@ -6,34 +6,35 @@ import numpy as np
 import pytest
 
 from splagger.errors import RunError
+from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder
-from splagger.stats import evidence
+from splagger.stats import selection
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.members import best_rate, members_of
-from tests.synthetic import EVALUATIONS, apart, learning, write_analysis, write_run
+from tests.synthetic import EVALUATIONS, frames_between, learning, write_analysis, write_run
 
 RATES = (3e-3, 1e-3, 3e-4)
 T_LS = Series("t-ls", "rnn")
 
 
 def by_rate(finals, **options):
-    """Curves whose end depends on the rate."""
+    """Returns curves whose final value depends on the rate."""
     return lambda rate, seed: learning(finals[rate], **options)(rate, seed)
 
 
 def stopping(curve, seeds, after):
-    """The curve, but these seeds are lost after some evaluations."""
+    """Returns the curve, but `seeds` diverge after some evaluations."""
 
-    def lost(rate, seed):
+    def diverging(rate, seed):
         values = curve(rate, seed)
         late = np.arange(len(values)) >= after
         return np.where(late & (seed in seeds), np.nan, values)
 
-    return lost
+    return diverging
 
 
 def rate_of(folder):
-    (members,) = members_of(RunFolder(folder)).values()
+    (members,) = members_of(RunFolder(folder), RunFolder(folder).record()).values()
     return best_rate(members)
 
 
@@ -46,26 +47,26 @@ def test_the_best_rate_has_the_highest_mean_over_training_not_the_highest_end(tm
     assert rate_of(write_run(tmp_path, "t-ls", "rnn", curve, rates=RATES)) == 1e-3
 
 
-def test_a_rate_at_which_an_agent_diverged_is_chosen_only_without_others(tmp_path):
+def test_a_rate_at_which_an_agent_diverged_is_chosen_only_if_there_is_no_other(tmp_path):
     finals = {3e-3: 16, 1e-3: 8, 3e-4: 4}
     curve = by_rate(finals)
-    lost = lambda rate, seed: stopping(curve, [1] if rate == 3e-3 else [], 5)(rate, seed)  # noqa: E731
-    assert rate_of(write_run(tmp_path / "some", "t-ls", "rnn", lost, rates=RATES)) == 1e-3
+    some = lambda rate, seed: stopping(curve, [1] if rate == 3e-3 else [], 5)(rate, seed)  # noqa: E731
+    assert rate_of(write_run(tmp_path / "some", "t-ls", "rnn", some, rates=RATES)) == 1e-3
     everywhere = stopping(curve, [1], 5)
     assert rate_of(write_run(tmp_path / "all", "t-ls", "rnn", everywhere, rates=RATES)) == 3e-3
 
 
-def test_a_rate_that_few_seeds_tried_is_chosen_only_without_others(tmp_path):
+def test_a_rate_with_fewer_seeds_is_chosen_only_if_there_is_no_other(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", by_rate({1e-3: 8, 3e-4: 4}), rates=(1e-3, 3e-4))
-    lucky = dict(rates=(3e-3, 3e-4), seeds=(7,), name="lucky")
-    write_run(tmp_path, "t-ls", "rnn", by_rate({3e-3: 16, 3e-4: 4, 1e-3: 0}), **lucky)
-    assert Evidence.read(tmp_path).paper(T_LS).rate == 3e-4
+    few = dict(rates=(3e-3, 3e-4), seeds=(7,), name="few")
+    write_run(tmp_path, "t-ls", "rnn", by_rate({3e-3: 16, 3e-4: 4, 1e-3: 0}), **few)
+    assert Evidence.read(tmp_path).as_in_paper(T_LS).rate == 3e-4
     assert Evidence.read(tmp_path).unbiased(T_LS).curves.shape == (4, EVALUATIONS)
 
 
 def test_a_diverged_agent_counts_as_untrained_from_there(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [2], 7))
-    chosen = Evidence.read(tmp_path).paper(T_LS)
+    chosen = Evidence.read(tmp_path).as_in_paper(T_LS)
     assert chosen.curves.shape == (3, EVALUATIONS)
     assert (chosen.curves[2, 7:] == 2.0).all()
     assert chosen.curves[0, -1] > 15 and np.isfinite(chosen.curves).all()
@@ -73,33 +74,33 @@ def test_a_diverged_agent_counts_as_untrained_from_there(tmp_path):
 
 def test_a_run_in_which_every_agent_diverged_counts_as_untrained_to_its_end(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [0, 1, 2], 7))
-    chosen = Evidence.read(tmp_path).paper(T_LS)
+    chosen = Evidence.read(tmp_path).as_in_paper(T_LS)
     assert chosen.curves.shape == (3, EVALUATIONS) and (chosen.curves[:, 7:] == 2.0).all()
-    assert chosen.frames.tolist() == [apart("t-ls") * update for update in range(EVALUATIONS)]
+    assert chosen.frames.tolist() == [frames_between("t-ls") * update for update in range(EVALUATIONS)]
 
 
-def test_one_seed_is_reported_as_it_is(tmp_path):
+def test_a_single_seed_is_reported_on_itself(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(16), rates=RATES, seeds=(5,))
     read = Evidence.read(tmp_path)
-    assert read.paper(T_LS).curves.shape == read.unbiased(T_LS).curves.shape == (1, EVALUATIONS)
-    assert read.unbiased(T_LS).source == evidence.SAME
+    assert read.as_in_paper(T_LS).curves.shape == read.unbiased(T_LS).curves.shape == (1, EVALUATIONS)
+    assert read.unbiased(T_LS).source == selection.SAME
 
 
-def test_three_seeds_are_reported_on_themselves_and_say_so(tmp_path):
+def test_three_seeds_are_reported_on_themselves_with_that_source(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", by_rate({3e-3: 4, 1e-3: 9, 3e-4: 2}), rates=RATES)
     read = Evidence.read(tmp_path)
-    assert read.unbiased(T_LS).source == read.paper(T_LS).source == evidence.SAME
+    assert read.unbiased(T_LS).source == read.as_in_paper(T_LS).source == selection.SAME
     assert read.unbiased(T_LS).rate == 1e-3
 
 
-def test_four_seeds_are_halved_and_chance_is_not_taken_for_merit(tmp_path):
-    """All rates are equal in truth; seeds 0 and 2 happen to like 3e-3, seeds 1 and 3 happen not to."""
-    luck = lambda rate, seed: np.full(9, 10.0 if rate == 3e-3 and seed % 2 == 0 else 5.0)  # noqa: E731
-    write_run(tmp_path, "t-ls", "rnn", luck, rates=RATES, seeds=(0, 1, 2, 3))
+def test_four_seeds_are_halved_to_avoid_selection_bias(tmp_path):
+    """All rates are equally good; seeds 0 and 2 happen to earn more at 3e-3, seeds 1 and 3 do not."""
+    curve = lambda rate, seed: np.full(9, 10.0 if rate == 3e-3 and seed % 2 == 0 else 5.0)  # noqa: E731
+    write_run(tmp_path, "t-ls", "rnn", curve, rates=RATES, seeds=(0, 1, 2, 3))
     read = Evidence.read(tmp_path)
-    assert read.paper(T_LS).curves.mean() == 7.5
+    assert read.as_in_paper(T_LS).curves.mean() == 7.5
     chosen = read.unbiased(T_LS)
-    assert (chosen.rate, chosen.source) == (3e-3, evidence.HELD_OUT)
+    assert (chosen.rate, chosen.source) == (3e-3, selection.HELD_OUT)
     assert chosen.curves.shape == (2, 9) and chosen.curves.mean() == 5.0
 
 
@@ -110,10 +111,10 @@ def test_fresh_seeds_at_the_chosen_rate_are_reported_instead(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(8), **fresh)
     read = Evidence.read(tmp_path)
     chosen = read.unbiased(T_LS)
-    assert (chosen.rate, chosen.source, len(chosen.curves)) == (1e-3, evidence.FRESH, 10)
+    assert (chosen.rate, chosen.source, len(chosen.curves)) == (1e-3, selection.FRESH, 10)
     assert chosen.curves[:, -1] == pytest.approx(np.full(10, 8), abs=0.1)
-    assert len(read.paper(T_LS).curves) == 3 and read.paper(T_LS).curves[0, -1] > 8.5
-    assert read.for_figures(T_LS).source == evidence.FRESH
+    assert len(read.as_in_paper(T_LS).curves) == 3 and read.as_in_paper(T_LS).curves[0, -1] > 8.5
+    assert read.for_figures(T_LS).source == selection.FRESH
 
 
 def test_fresh_seeds_never_take_part_in_the_choice(tmp_path):
@@ -121,25 +122,25 @@ def test_fresh_seeds_never_take_part_in_the_choice(tmp_path):
     better = dict(rates=(3e-3,), seeds=range(10, 20), name="fresh")
     write_run(tmp_path, "t-ls", "rnn", learning(16), **better)
     chosen = Evidence.read(tmp_path).unbiased(T_LS)
-    assert (chosen.rate, chosen.source) == (1e-3, evidence.SAME)
+    assert (chosen.rate, chosen.source) == (1e-3, selection.SAME)
 
 
-def test_of_ten_seeds_at_one_rate_those_of_the_sweep_are_not_fresh(tmp_path):
+def test_seeds_of_the_sweep_are_not_fresh(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9), rates=RATES)
     write_run(tmp_path, "t-ls", "rnn", learning(9), rates=RATES[:1], seeds=range(10), name="ten")
     assert len(Evidence.read(tmp_path).unbiased(T_LS).curves) == 7
 
 
-def test_where_only_one_rate_was_tried_nothing_was_chosen(tmp_path):
+def test_with_one_rate_nothing_is_chosen(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=range(6))
     chosen = Evidence.read(tmp_path).unbiased(T_LS)
-    assert chosen.source == evidence.ONE_RATE and len(chosen.curves) == 6
+    assert chosen.source == selection.ONE_RATE and len(chosen.curves) == 6
 
 
 def test_a_sweep_in_several_folders_is_one_sweep(tmp_path):
     for rate, final in ((3e-3, 4), (1e-3, 9)):
         write_run(tmp_path, "t-ls", "rnn", learning(final), rates=(rate,), name=str(rate))
-    chosen = Evidence.read(tmp_path).paper(T_LS)
+    chosen = Evidence.read(tmp_path).as_in_paper(T_LS)
     assert chosen.rate == 1e-3 and len(chosen.curves) == 3
 
 
@@ -147,28 +148,26 @@ def cut(curve, evaluations):
     return lambda rate, seed: curve(rate, seed)[:evaluations]
 
 
-def test_runs_of_about_one_length_meet_at_the_frames_both_have(tmp_path):
+def test_runs_of_similar_length_are_pooled_at_their_shared_frames(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0, 1))
     write_run(tmp_path, "t-ls", "rnn", cut(learning(9), 38), seeds=(2,), name="shorter")
-    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, 38)
+    assert Evidence.read(tmp_path).as_in_paper(T_LS).curves.shape == (3, 38)
 
 
-def test_a_trial_beside_a_whole_run_does_not_count(tmp_path):
+def test_a_short_trial_beside_a_complete_run_does_not_count(tmp_path):
     write_run(
         tmp_path, "t-ls", "rnn", cut(learning(9), 20), seeds=(2,), name="trial", started="2027"
     )
     assert Evidence.read(tmp_path).lacks(T_LS)
-    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (
-        1,
-        20,
-    )  # there is nothing else to draw
+    chosen = Evidence.read(tmp_path).as_in_paper(T_LS)
+    assert chosen.curves.shape == (1, 20)  # there is nothing else to draw
     write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0, 1))
     found = Evidence.read(tmp_path)
-    assert found.paper(T_LS).curves.shape == (2, EVALUATIONS) and not found.lacks(T_LS)
+    assert found.as_in_paper(T_LS).curves.shape == (2, EVALUATIONS) and not found.lacks(T_LS)
 
 
 def test_settings_at_which_every_agent_diverged_keep_their_length(tmp_path):
-    """KL weight 1 is lost early; the others go on."""
+    """Agents with KL weight 1 diverge early; the others continue."""
     for weight, curve in (
         (1.0, stopping(learning(16, start=2.0), [0, 1, 2], 7)),
         (0.0, learning(9)),
@@ -177,18 +176,18 @@ def test_settings_at_which_every_agent_diverged_keep_their_length(tmp_path):
     folder = tmp_path / "t-ls" / "pearl"
     lines = [(folder / name / "curves.csv").read_text().splitlines() for name in ("1.0", "0.0")]
     (folder / "0.0" / "curves.csv").write_text("\n".join([*lines[0], *lines[1][1:]]))
-    found = members_of(RunFolder(folder / "0.0"))
+    found = members_of(RunFolder(folder / "0.0"), RunFolder(folder / "0.0").record())
     assert len(found) == 2
     for members in found.values():
         assert members.curves(1e-3).shape == (3, EVALUATIONS)
 
 
-def test_an_unfinished_run_counts_only_where_there_is_no_finished_one(tmp_path):
+def test_an_unfinished_run_counts_only_if_there_is_no_finished_one(tmp_path):
     few = lambda rate, seed: np.array([1.0, 2.0])  # noqa: E731
-    write_run(tmp_path, "t-ls", "rnn", few, finished=False, name="going", started="2027")
-    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, 2)
+    write_run(tmp_path, "t-ls", "rnn", few, finished=False, name="unfinished", started="2027")
+    assert Evidence.read(tmp_path).as_in_paper(T_LS).curves.shape == (3, 2)
     write_run(tmp_path, "t-ls", "rnn", learning(9))
-    assert Evidence.read(tmp_path).paper(T_LS).curves.shape == (3, EVALUATIONS)
+    assert Evidence.read(tmp_path).as_in_paper(T_LS).curves.shape == (3, EVALUATIONS)
 
 
 @pytest.mark.parametrize(
@@ -198,64 +197,64 @@ def test_runs_with_other_settings_are_other_experiments(tmp_path, change):
     write_run(tmp_path, "t-ls", "rnn", learning(9), started="2026-02")
     write_run(tmp_path, "t-ls", "rnn", learning(16), seeds=(7,), name="other", **change)
     found = Evidence.read(tmp_path)
-    assert len(found.paper(T_LS).curves) == 3 and found.paper(T_LS).curves.max() < 9.5
+    assert len(found.as_in_paper(T_LS).curves) == 3 and found.as_in_paper(T_LS).curves.max() < 9.5
     assert {run.path.name: found.counts(run) for run in found.runs} == {"run": True, "other": False}
 
 
-def test_a_run_of_a_version_with_one_more_setting_is_the_same_experiment(tmp_path):
+def test_a_run_recorded_with_one_more_setting_is_the_same_experiment(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9))
     newer = write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(7,), name="newer")
     record = json.loads((newer / "run.json").read_text())
     record["run"]["ppo"]["new"] = 1
     (newer / "run.json").write_text(json.dumps(record))
-    assert len(Evidence.read(tmp_path).paper(T_LS).curves) == 4
+    assert len(Evidence.read(tmp_path).as_in_paper(T_LS).curves) == 4
 
 
-def test_settings_that_are_swept_are_told_apart_and_the_own_one_is_the_default(tmp_path):
+def test_swept_settings_are_separate_series_and_the_default_one_is_the_run_setting(tmp_path):
     for weight in (1.0, 1e-6):
-        place = dict(kl_weights=(weight,), name=f"{weight}")
-        write_run(tmp_path, "t-ls", "pearl", learning(16 if weight < 1 else 3), **place)
+        given = dict(kl_weights=(weight,), name=f"{weight}")
+        write_run(tmp_path, "t-ls", "pearl", learning(16 if weight < 1 else 3), **given)
     read = Evidence.read(tmp_path)
-    assert read.paper(Series("t-ls", "pearl")).curves.max() > 15
-    assert read.paper(Series("t-ls", "pearl", kl_weight=1e-6)).curves.max() > 15
-    assert read.paper(Series("t-ls", "pearl", kl_weight=1)).curves.max() < 4
-    assert read.paper(Series("t-ls", "pearl", kl_weight=0)) is None
+    assert read.as_in_paper(Series("t-ls", "pearl")).curves.max() > 15
+    assert read.as_in_paper(Series.create("t-ls", "pearl", kl_weight=1e-6)).curves.max() > 15
+    assert read.as_in_paper(Series.create("t-ls", "pearl", kl_weight=1)).curves.max() < 4
+    assert read.as_in_paper(Series.create("t-ls", "pearl", kl_weight=0)) is None
 
 
-def test_methods_and_environments_that_were_not_run_are_none(tmp_path):
+def test_series_without_runs_are_none(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9))
     read = Evidence.read(tmp_path)
     for series in (Series("t-ls", "amrl"), Series("walker", "rnn")):
-        assert read.paper(series) is read.unbiased(series) is read.for_figures(series) is None
-    assert read.analysis("permutation", "initialization", "rnn") is None
+        assert read.as_in_paper(series) is read.unbiased(series) is read.for_figures(series) is None
+    assert read.analysis(AnalysisKey("permutation", "initialization"), "rnn") is None
     assert Evidence.read(tmp_path / "nowhere").runs == []
 
 
-def test_a_run_before_its_first_evaluation_is_no_evidence(tmp_path):
+def test_a_run_before_its_first_evaluation_is_not_evidence(tmp_path):
     folder = write_run(tmp_path, "t-ls", "rnn", learning(9))
     for content in (None, ""):
         (folder / "curves.csv").unlink(missing_ok=True)
         if content is not None:
             (folder / "curves.csv").write_text(content)
-        assert Evidence.read(tmp_path).paper(T_LS) is None
+        assert Evidence.read(tmp_path).as_in_paper(T_LS) is None
 
 
 @pytest.mark.parametrize("text", ["frames,rate\n1,2\n", "x" * 50, "a,b\nc\nd,e,f\n"])
-def test_damaged_curves_are_told_with_their_place(tmp_path, text):
+def test_damaged_curves_raise_an_error_that_names_the_file(tmp_path, text):
     folder = write_run(tmp_path, "t-ls", "rnn", learning(9))
     (folder / "curves.csv").write_text(text)
     with pytest.raises(RunError, match=r"run/curves\.csv is damaged"):
         Evidence.read(tmp_path)
 
 
-def test_a_description_without_arguments_is_told(tmp_path):
+def test_a_record_without_arguments_is_refused(tmp_path):
     folder = write_run(tmp_path, "t-ls", "rnn", learning(9))
     (folder / "run.json").write_text('{"run": {}}')
     with pytest.raises(RunError, match="another version"):
         Evidence.read(tmp_path)
 
 
-def test_a_folder_named_twice_is_read_once(tmp_path):
+def test_a_folder_given_twice_is_read_once(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9))
     assert len(Evidence.read(tmp_path, tmp_path / "t-ls").runs) == 1
 
@@ -263,11 +262,14 @@ def test_a_folder_named_twice_is_read_once(tmp_path):
 def test_an_analysis_has_seeds_dimensions_and_steps(tmp_path):
     write_analysis(tmp_path, "pearl-variance", "t-ls", {"pearl": lambda t: t}, 2, 3, steps=5)
     read = Evidence.read(tmp_path, analyses=tmp_path)
-    analysis = read.analysis("pearl-variance", "t-ls", "pearl")
+    key = AnalysisKey("pearl-variance", "t-ls")
+    analysis = read.analysis(key, "pearl")
     assert analysis.values.shape == (2, 3, 5) and analysis.steps.tolist() == [0, 1, 2, 3, 4]
     assert analysis.values[1, 2] == pytest.approx(1.25 * np.arange(5))
-    assert read.analysis("pearl-variance", "t-ls", "rnn") is None
-    path = tmp_path / "pearl-variance" / "t-ls" / "values.csv"
+    assert read.analysis(key, "rnn") is None
+    path = tmp_path / key.folder / "values.csv"
+    path.rename(tmp_path / "values.csv")
+    assert Evidence.read(tmp_path, analyses=tmp_path).analysis(key, "pearl") is None
     path.write_text("method,seed\nrnn,0\n")
     with pytest.raises(RunError, match="make that analysis again"):
-        Evidence.read(tmp_path, analyses=tmp_path).analysis("pearl-variance", "t-ls", "rnn")
+        Evidence.read(tmp_path, analyses=tmp_path).analysis(key, "rnn")

@@ -1,4 +1,4 @@
-"""What the compiler is told."""
+"""Compiler options: they compile here, and every tile is valid."""
 
 import re
 
@@ -14,7 +14,7 @@ def test_options_of_this_machine_compile():
     assert float(jax.jit(lambda x: x + 1, compiler_options=options)(1.0)) == 2.0
 
 
-def test_options_that_xla_does_not_have_are_left_out():
+def test_options_that_xla_does_not_know_are_left_out():
     assert compiler._known({"xla_of_some_other_year": True}) == {}
     assert compiler._known({"xla_backend_optimization_level": 1}) != {}
 
@@ -32,7 +32,7 @@ def test_hopper_gets_the_tiles(monkeypatch):
 
 
 def test_every_tile_is_complete():
-    """A number that is missing would make XLA refuse the whole file."""
+    """XLA would refuse the whole file if one number were missing."""
     lines = [line for line in compiler.TILES.read_text().splitlines() if not line.startswith("#")]
     names = "block_m", "block_n", "block_k", "num_stages", "num_warps", "num_ctas"
     pattern = r"config \{ " + " ".join(rf"{name}: (\d+)" for name in names) + r" \}"
@@ -44,7 +44,7 @@ def test_every_tile_is_complete():
         assert (rows + columns) * depth * 4 * stages <= 227 * 1024  # a Hopper's shared memory
 
 
-def test_the_kernel_for_random_numbers_is_asked_for_on_gpus_alone(monkeypatch):
+def test_the_kernel_for_random_numbers_is_used_on_gpus_only(monkeypatch):
     name = "jax_threefry_gpu_kernel_lowering"
     before = getattr(jax.config, name)
     try:

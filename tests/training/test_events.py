@@ -1,4 +1,4 @@
-"""TensorBoard's files: they can be read, show what the curves show, and survive an interruption."""
+"""TensorBoard event files: they show the same numbers as the curves, also after an interruption."""
 
 import pandas
 import pytest
@@ -9,7 +9,7 @@ from tests.tiny import BATCH, SHORT, tiny
 
 
 def read(file) -> list[Event]:
-    """TensorBoard's records: length, checksum, message, checksum."""
+    """Parses TensorBoard's records: length, checksum, message, checksum."""
     data, events = file.read_bytes(), []
     while data:
         end = 12 + int.from_bytes(data[:8], "little")
@@ -19,7 +19,7 @@ def read(file) -> list[Event]:
 
 
 def shown(folder) -> dict[tuple[str, int], float]:
-    """What TensorBoard shows of a run: a restart takes back what came at its step or later."""
+    """Returns the values that TensorBoard shows: a restart discards those at its step and later."""
     seen = {}
     for event in (event for file in sorted(folder.iterdir()) for event in read(file)):
         if event.session_log.status == SessionLog.START:
@@ -32,9 +32,9 @@ def assert_shows_the_curves(folder) -> None:
     curves = pandas.read_csv(folder / "curves.csv")
     names = [name for name in curves.columns[7:] if curves[name].notna().any()]
     for point in tiny().points:
-        mine = (curves.rate == point.rate) & (curves.seed == point.seed) & (curves["update"] > 0)
-        lines = curves[mine].set_index("frames")[names].to_dict()
-        expected = {(n, step): value for n in names for step, value in lines[n].items()}
+        rows = (curves.rate == point.rate) & (curves.seed == point.seed) & (curves["update"] > 0)
+        values = curves[rows].set_index("frames")[names].to_dict()
+        expected = {(n, step): value for n in names for step, value in values[n].items()}
         seen = shown(folder / "tensorboard" / f"rate{point.rate:g}-seed{point.seed}")
         assert {key: seen[key] for key in expected if key in seen} == pytest.approx(expected)
 
@@ -45,7 +45,7 @@ def test_tensorboard_shows_the_curves(trained):
     assert_shows_the_curves(trained)
 
 
-def test_tensorboard_shows_the_curves_of_a_run_that_went_on(tmp_path):
+def test_tensorboard_shows_the_curves_of_a_run_that_was_continued(tmp_path):
     folder, _ = runner.execute(tiny(frames=SHORT * BATCH), tmp_path, show=False)
     for file in folder.path.glob("tensorboard/*/*"):
         file.rename(file.with_name("events.out.tfevents.0000000001.earlier"))
@@ -53,7 +53,7 @@ def test_tensorboard_shows_the_curves_of_a_run_that_went_on(tmp_path):
     assert_shows_the_curves(folder.path)
 
 
-def test_runs_that_differ_in_another_number_have_folders_of_their_own(tmp_path):
+def test_members_that_differ_in_another_axis_have_separate_folders(tmp_path):
     run = tiny(rates=(1e-3,), seeds=1, entropy_weights=(0.0, 0.1))
     events = runner.Events(tmp_path, run.points, 0)
     events.add(1, {"update": 1, "frames": 80, "return": 2.5})

@@ -1,4 +1,4 @@
-"""Several experiments at a time are each of them alone; and what a figure lacks is found and made."""
+"""Experiments that are trained side by side give the same results as alone; plans list what figures lack."""
 
 import os
 import signal
@@ -6,14 +6,16 @@ import time
 
 import pytest
 
-from splagger.errors import RunError
+from splagger.errors import RunError, SettingError
 from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
 from splagger.plots.panels import CurvePanel, Entry, Figure
 from splagger.plots.styles import style_of
+from splagger.runs.checkpoints import saved_updates
+from splagger.runs.curves import curves_path
 from splagger.runs.folder import RunFolder
 from splagger.stats.evidence import Evidence, Series
-from splagger.training import launch as side_by_side
+from splagger.training.launch import train_all
 from tests.synthetic import learning, write_run
 from tests.tiny import BATCH, UPDATES, arguments, finish, start, tiny
 
@@ -21,25 +23,24 @@ FIGURE = select("memory/t-ls")
 METHODS = ("splagger", "rnn", "amrl", "cnp", "pearl")
 
 
-def test_two_at_a_time_are_each_alone(trained, tmp_path, capfd):
-    """In processes of their own: the same bits as here, and every one tells how it is going."""
+def test_two_runs_at_a_time_give_the_same_results_as_alone(trained, tmp_path, capfd):
+    """Separate processes compute the same bits as this one, and each prints its progress."""
     runs = [tiny(), tiny(rates=(3e-4, 1e-3))]
-    folders = side_by_side.train_all(runs, tmp_path, jobs=2)
+    folders = train_all(runs, tmp_path, jobs=2)
     assert [folder.path.name for folder in folders] == [run.digest for run in runs]
-    alone = RunFolder(trained)
-    assert folders[0].curves.read_bytes() == alone.curves.read_bytes()
-    assert all(folder.read()["finished"] for folder in folders)
+    assert curves_path(folders[0].path).read_bytes() == curves_path(trained).read_bytes()
+    assert all(folder.record().finished for folder in folders)
     assert capfd.readouterr().out.count(f"update {UPDATES}/{UPDATES}") == 2
 
 
-def test_one_that_fails_is_told_and_none_begins_after_it(tmp_path):
+def test_a_failure_is_raised_and_no_other_run_starts(tmp_path):
     bad = tiny()
     (tmp_path / bad.row.folder / bad.method.name).mkdir(parents=True)
     (tmp_path / bad.row.folder / bad.method.name / bad.digest).write_text("not a folder")
     with pytest.raises(RunError, match="cannot write to"):
-        side_by_side.train_all([bad, bad, bad], tmp_path, jobs=2)
-    with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
-        side_by_side.train_all([tiny()], tmp_path, jobs=0)
+        train_all([bad, bad, bad], tmp_path, jobs=2)
+    with pytest.raises(SettingError, match="jobs must be at least 1, got 0"):
+        train_all([tiny()], tmp_path, jobs=0)
 
 
 @pytest.mark.parametrize(
@@ -49,13 +50,13 @@ def test_one_that_fails_is_told_and_none_begins_after_it(tmp_path):
         pytest.param(signal.SIGTERM, id="sigterm", marks=pytest.mark.slow),
     ],
 )
-def test_an_interruption_saves_all_of_them(tmp_path, number):
-    """Ctrl-C as a terminal does it, to the whole group; SIGTERM to the command alone."""
+def test_an_interruption_saves_all_runs(tmp_path, number):
+    """Sends SIGINT to the whole process group, as a terminal does, and SIGTERM to the command only."""
     long = arguments(frames=4000 * BATCH)
     command = ["sweep", "--envs", "t-ls-small", "--methods", "splagger", "rnn", "--jobs", "2"]
     process = start(*command, "--out", str(tmp_path), *long, process_group=0)
-    folders, begun = [], time.monotonic()
-    while len(folders) < 2 and time.monotonic() - begun < 60:
+    folders, started = [], time.monotonic()
+    while len(folders) < 2 and time.monotonic() - started < 60:
         time.sleep(0.2)
         folders = list(tmp_path.glob("*/*/*/tensorboard"))
     time.sleep(3.0)
@@ -64,12 +65,12 @@ def test_an_interruption_saves_all_of_them(tmp_path, number):
     else:
         process.terminate()
     code, _, err = finish(process)
-    assert code == 130 and "stopped and saved; the same command goes on from here" in err
+    assert code == 130 and "stopped and saved; the same command continues from here" in err
     for folder in (RunFolder(path.parent) for path in folders):
-        assert folder.checkpoints() and not folder.read()["finished"]
+        assert saved_updates(folder) and not folder.record().finished
 
 
-def test_sweeps_are_what_a_figure_lacks(tmp_path):
+def test_sweeps_train_what_a_figure_lacks(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(2.0))
     plans = sweeps(FIGURE, Evidence.read(tmp_path))
     assert {plan.run.method.name for plan in plans} == set(METHODS) - {"rnn"}
@@ -78,7 +79,7 @@ def test_sweeps_are_what_a_figure_lacks(tmp_path):
     assert costs == sorted(costs)
 
 
-def test_fresh_seeds_are_at_the_rate_that_the_sweep_chose(tmp_path):
+def test_fresh_seeds_use_the_rate_that_the_sweep_chose(tmp_path):
     faster = lambda rate, seed: learning(10.0 if rate == 3e-4 else 5.0)(rate, seed)  # noqa: E731
     write_run(tmp_path, "t-ls", "splagger", faster, rates=(1e-3, 3e-4))
     write_run(tmp_path, "t-ls", "rnn", faster, rates=(1e-3, 3e-4))
@@ -90,9 +91,9 @@ def test_fresh_seeds_are_at_the_rate_that_the_sweep_chose(tmp_path):
     assert fresh_seeds(FIGURE, Evidence.read(tmp_path), 0) == []
 
 
-def test_experiments_about_a_setting_have_no_fresh_seeds(tmp_path):
+def test_experiments_that_compare_settings_need_no_fresh_seeds(tmp_path):
     write_run(tmp_path, "t-ls", "pearl", learning(2.0), rates=(1e-3, 3e-4), kl_weights=(1.0,))
-    series = Series("t-ls", "pearl", kl_weight=1.0)
+    series = Series.create("t-ls", "pearl", kl_weight=1.0)
     panel = CurvePanel("kl", "KL", (Entry(series, style_of("pearl")),))
     figure = Figure("tuning", "Tuning", "Figure 8", (panel,))
     assert fresh_seeds([figure], Evidence.read(tmp_path), 10) == []

@@ -1,4 +1,4 @@
-"""Environments of others from start to end: trained, interrupted, resumed, evaluated, watched, drawn."""
+"""Custom environments from start to end: trained, interrupted, resumed, evaluated, watched and plotted."""
 
 import json
 import shlex
@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import splagger
-from splagger.agents.loading import run_of
+from splagger.agents.loading import recreate
 from splagger.bridges import from_gymnasium
 from splagger.bridges.host import pool_of
 from splagger.bridges.resolve import resolve, row_of
@@ -20,7 +20,9 @@ from splagger.cli import main
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import RunError
+from splagger.runs.checkpoints import restore_checkpoint, saved_updates
 from splagger.runs.folder import RunFolder
+from splagger.runs.record import RunRecord
 from splagger.runs.run import Run
 from splagger.training import runner
 from splagger.training.program import compile_grid
@@ -34,7 +36,7 @@ BATCH, UPDATES = 80, 6
 
 
 def walking(env=NAME, updates=UPDATES, **changes) -> Run:
-    """Two runs, three episodes a task: 80 frames an update, tasks of up to 12 steps."""
+    """A run with two members and three episodes per task: 80 frames per update, tasks of up to 12 steps."""
     given = {"method": "cnp", "rates": (1e-3,), "seeds": 2, "episodes": 3}
     given |= {"frames": updates * BATCH, "overrides": SMALL | OWN}
     return Run.create(env, **(given | changes))
@@ -48,7 +50,7 @@ def walked(tmp_path_factory):
 
 def state_of(folder, run=None):
     run = run or walking()
-    return bits(folder.restore(compile_grid(run.config, run.points).example))
+    return bits(restore_checkpoint(folder, compile_grid(run.config, run.points).example))
 
 
 def same_end(one, other):
@@ -57,78 +59,79 @@ def same_end(one, other):
 
 
 def breaking_after(update, monkeypatch):
-    """From that update on the environment raises at the third step of an episode."""
-    work = runner.Execution._block
+    """Lets the environment raise at the third step of an episode, from that update on."""
+    original = runner.Execution._block
 
     def block(self, *args):
-        state = work(self, *args)
+        state = original(self, *args)
         monkeypatch.setattr(gym_probes.Walk, "broken", self.update >= update)
         return state
 
     monkeypatch.setattr(runner.Execution, "_block", block)
 
 
-def test_a_run_whose_environment_breaks_goes_on_in_a_new_process_as_if_nothing_had_been(
+def test_a_run_whose_environment_fails_resumes_bit_for_bit_in_a_new_process(
     walked, tmp_path, monkeypatch
 ):
-    """It breaks in the middle of tasks, and the live environments are gone."""
+    """The environment fails within tasks, and the pool is empty when the run resumes."""
     with monkeypatch.context() as patch:
         breaking_after(2, patch)
-        told = r"ByOptions: step\(\) raised ZeroDivisionError: no reason .* at step 3 of episode .* the same"
-        with pytest.raises(RunError, match=told):
+        message = r"ByOptions: step\(\) raised ZeroDivisionError: no reason .* at step 3 of episode .* the same"
+        with pytest.raises(RunError, match=message):
             runner.execute(walking(), tmp_path, save_every=0, show=False)
     folder = RunFolder(tmp_path / walked.path.relative_to(walked.path.parents[2]))
-    assert folder.checkpoints() == [2] and not folder.read()["finished"]
+    assert saved_updates(folder) == [2] and not folder.record().finished
     pool_of.cache_clear()
     assert runner.execute(walking(), tmp_path, show=False)[1]
     assert same_end(folder, walked)
 
 
-def test_what_breaks_is_told_in_one_line(tmp_path, capsys, monkeypatch):
+def test_errors_of_an_environment_are_printed_in_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(gym_probes.Walk, "broken", True)
     command = shlex.split(walking().command())[1:]
     with pytest.raises(SystemExit) as end:
         main([*command, "--out", str(tmp_path)])
-    seen = capsys.readouterr().err
-    assert end.value.code == 2 and "Traceback" not in seen
-    assert f"splagger: {NAME}: step() raised ZeroDivisionError: no reason" in seen
+    printed = capsys.readouterr().err
+    assert end.value.code == 2 and "Traceback" not in printed
+    assert f"splagger: {NAME}: step() raised ZeroDivisionError: no reason" in printed
 
 
-def test_the_folder_says_how_to_make_the_run_again(walked):
-    record = walked.read()
+def test_the_folder_describes_how_to_repeat_the_run(walked):
+    record = walked.record()
     assert walked.path.parts[-3] == "gym-tests.bridges.gym_probes-ByOptions"
-    assert run_of(walked.read(), walked.path).digest == walked.path.name == walking().digest
-    assert record["run"]["environment"]["task"] == OWN["env.task"]
-    assert record["provenance"]["command"].startswith(f"splagger train {NAME} cnp --episodes 3 ")
-    assert "gymnasium" in record["provenance"]["versions"]
+    run = recreate(record.arguments, record.plan, walked.path)
+    assert run.digest == walked.path.name == walking().digest
+    assert record.plan["environment"]["task"] == OWN["env.task"]
+    assert record.provenance["command"].startswith(f"splagger train {NAME} cnp --episodes 3 ")
+    assert "gymnasium" in record.provenance["versions"]
 
 
-def test_the_command_line_evaluates_watches_and_plots_it(walked, tmp_path, capsys):
+def test_the_command_line_evaluates_watches_and_plots_a_run(walked, tmp_path, capsys):
     main(["evaluate", str(walked.path), "--tasks", "6"])
     out = capsys.readouterr().out
     assert "6 tasks" in out and out.count("±") == 4
-    main(["watch", str(walked.path), "-o", str(tmp_path / "life.gif")])
+    main(["watch", str(walked.path), "-o", str(tmp_path / "episode.gif")])
     main(["plot", str(walked.path), "-o", str(tmp_path / "curves.png")])
-    with Image.open(tmp_path / "life.gif") as picture:
+    with Image.open(tmp_path / "episode.gif") as picture:
         assert 3 < picture.n_frames <= 12
     with Image.open(tmp_path / "curves.png") as picture:
         assert min(picture.size) > 10
 
 
-def test_settings_given_in_python_are_those_of_the_command_line(walked):
+def test_settings_in_python_equal_those_of_the_command_line(walked):
     env = from_gymnasium(
         gym_probes.ByOptions, task=gym_probes.draw_task, episodes=3, max_steps=4, workers=2
     )
     run = walking(env, episodes=None, overrides=SMALL)
-    assert run.digest == walked.path.name, "the number of workers is nobody's business"
+    assert run.digest == walked.path.name, "the number of workers is not part of the digest"
     assert run.row.env.workers == 2
     assert Run.create(**run.arguments()).digest == run.digest
 
 
-def test_what_an_environment_is_made_with_belongs_to_the_experiment():
-    place = "gym:tests.bridges.gym_probes:Sized"
+def test_the_kwargs_of_an_environment_are_part_of_the_digest():
+    path = "gym:tests.bridges.gym_probes:Sized"
 
-    def sized(env=place, **overrides):
+    def sized(env=path, **overrides):
         return Run.create(env, "rnn", overrides={"env.max_steps": 4} | overrides)
 
     plain, text = sized(), sized(**{"env.kwargs": '{"size": 5}'})
@@ -147,7 +150,7 @@ def test_what_an_environment_is_made_with_belongs_to_the_experiment():
 
 
 class Bandit(eqx.Module):
-    """Two arms, one of which pays; a task lasts three pulls. Nothing is seen, and nothing can be drawn."""
+    """Two arms, one of which yields a reward; a task lasts three pulls. It has no observation and no images."""
 
     arms: int = eqx.field(static=True, default=2)
     noise: Any = 0
@@ -167,28 +170,29 @@ class Bandit(eqx.Module):
         return pulls + 1, Step(jnp.zeros(1), paid, pulls == 2, jnp.bool_(False))
 
 
-def test_environments_and_methods_in_no_table_are_given_to_load(tmp_path):
-    mine = splagger.Method("mine", encoder="pointwise", skip=0.0)
+def test_unregistered_environments_and_methods_are_passed_to_load(tmp_path):
+    method = splagger.Method("custom", encoder="pointwise", skip=0.0)
     env = MetaEnv(Bandit(), episodes=1)
-    run, folder = Run.create(env, mine), RunFolder(tmp_path)
-    folder.write({"run": run.describe(), "arguments": run.arguments()})
+    run, folder = Run.create(env, method), RunFolder(tmp_path)
+    record = RunRecord(plan=run.describe(), arguments=run.arguments())
+    folder.write_record(record)
     message = r"no environment 'bandit'.*splagger\.load\(…, env=…, method=…\)"
     with pytest.raises(RunError, match=message):
         splagger.load(tmp_path)
-    assert run_of(folder.read(), folder.path, env, mine) == run
-    with pytest.raises(RunError, match="other definitions of 'bandit' or 'mine'"):
-        splagger.load(tmp_path, env=MetaEnv(Bandit(3), 1), method=mine)
+    assert recreate(record.arguments, record.plan, folder.path, env, method) == run
+    with pytest.raises(RunError, match="other definitions of 'bandit' or 'custom'"):
+        splagger.load(tmp_path, env=MetaEnv(Bandit(3), 1), method=method)
 
 
-def test_what_has_no_picture_says_so():
+def test_an_environment_without_render_is_reported():
     with pytest.raises(ValueError, match="bandit cannot be drawn: it has no render"):
         MetaEnv(Bandit(), 1).to_render()
 
 
-def test_names_of_others_are_resolved():
-    place = "jax:tests.training.test_own_envs:"
-    assert resolve(place + "Bandit").name == place + "Bandit"
-    assert resolve(place + "ROW").name == "row"
+def test_names_with_a_prefix_are_resolved():
+    path = "jax:tests.training.test_own_envs:"
+    assert resolve(path + "Bandit").name == path + "Bandit"
+    assert resolve(path + "ROW").name == "row"
     assert resolve(Bandit()).meta == MetaEnv(Bandit(), 1)
     assert resolve("gym:CartPole-v1").meta.horizon == 500
     assert resolve("t-ls") is splagger.ENVS["t-ls"]
@@ -198,9 +202,9 @@ ROW = replace(row_of(Bandit()), name="row")
 
 UNKNOWN = {
     "gmy:CartPole-v1": "no source of environments 'gmy'; did you mean gym",
-    "gym:CartPool-v1": "gym:CartPool-v1: the environment cannot be made",
+    "gym:CartPool-v1": "gym:CartPool-v1: the environment cannot be created",
     "jax:nowhere:env": "jax:nowhere:env cannot be found",
-    "gymnax:nothing": "gymnax:nothing cannot be made",
+    "gymnax:nothing": "gymnax:nothing cannot be created",
 }
 
 
@@ -210,14 +214,14 @@ def test_unknown_names_are_refused_before_anything_starts(name):
         Run.create(name, "rnn")
 
 
-def test_what_is_no_environment_is_refused():
-    with pytest.raises(ValueError, match="3 is no environment: give a name"):
+def test_other_objects_are_not_accepted_as_environments():
+    with pytest.raises(ValueError, match="3 is not an environment: pass a name"):
         Run.create(3, "rnn")
     with pytest.raises(ValueError, match="settings of an environment and a method must be plain"):
         Run.create(MetaEnv(Bandit(noise=jnp.ones(2)), 1), "rnn")
 
 
-def test_a_number_of_episodes_can_be_given_for_any_environment():
+def test_the_number_of_episodes_can_be_set_for_any_environment():
     assert Run.create("t-ls", "rnn", episodes=2).config.env.horizon == 200
     with pytest.raises(ValueError, match="episodes must be at least 1, got 0"):
         Run.create("t-ls", "rnn", episodes=0)

@@ -1,4 +1,4 @@
-"""What is seen of a run: lines for logs, a view for terminals, nothing on request."""
+"""Progress: lines for logs, a live view for terminals, nothing on request."""
 
 import math
 
@@ -11,7 +11,7 @@ RETURNS = [1.0, 2.5, math.nan, math.nan]
 
 
 def lines(every: float) -> list[str]:
-    """What is written of three blocks and a note."""
+    """Returns what is written during three blocks and a note."""
     written = []
     view = progress.Lines("title", tiny().points, 3, every, written.append)
     with view:
@@ -26,16 +26,16 @@ def updates(written: list[str]) -> list[str]:
     return [line for line in written if "update " in line]
 
 
-def test_lines_tell_where_a_run_is():
+def test_lines_show_the_progress_of_a_run():
     written = lines(every=0.0)
     assert ["compiling" in written[0], "compiled in 7 s" in written[1]] == [True, True]
     first = updates(written)[0]
-    for part in ("title", "update 1/3", "80 frames a run", "100 frames/s", "best return 2.50"):
+    for part in ("title", "update 1/3", "80 frames per run", "100 frames/s", "best return 2.50"):
         assert part in first
-    assert "0:06 to go" in first  # 2 updates of 80 frames of 4 runs at 100 a second
+    assert "0:06 to go" in first  # 2 updates × 80 frames × 4 runs at 100 frames per second
 
 
-def test_lines_are_rare_but_the_first_the_last_and_notes_are_written():
+def test_rare_lines_include_the_first_the_last_and_notes():
     assert len(updates(lines(every=0.0))) == 3
     rare = lines(every=1000.0)
     assert ["1/3" in updates(rare)[0], "3/3" in updates(rare)[1]] == [True, True]
@@ -43,7 +43,7 @@ def test_lines_are_rare_but_the_first_the_last_and_notes_are_written():
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["before", "during"])
-def test_the_live_view_shows_rates_runs_that_stopped_and_notes(early, capsys):
+def test_the_live_view_shows_rates_stopped_runs_and_notes(early, capsys):
     view = progress.LiveView("title", tiny().points, 3)
     if early:
         view.note("a note")
@@ -62,7 +62,7 @@ def test_the_view_fits_where_the_output_goes():
     assert type(progress.choose("title", tiny().points, 3)) is progress.Lines
 
 
-def test_long_times_are_told_in_hours():
+def test_long_times_are_shown_in_hours():
     view = progress.Lines("title", tiny().points, 3, 0.0, print)
     assert view.remaining(1, 80, 640 / 29_000) == "8:03:20 to go"
     assert view.remaining(1, 80, 640 / 75) == "1:15 to go"

@@ -1,14 +1,17 @@
-"""Whatever stops a run, the same command goes on, and the end is the same to the last bit."""
+"""Whatever stops a run, the same command continues it and ends with the same bits."""
 
 import random
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from splagger.cli import main
+from splagger.runs.checkpoints import restore_checkpoint, saved_updates
+from splagger.runs.curves import read_curves, write_curves
 from splagger.runs.folder import RunFolder
 from splagger.training import runner
 from tests.tiny import (
@@ -26,8 +29,8 @@ from tests.tiny import (
 
 
 def command(out: Path, updates=UPDATES, *more: str) -> list[str]:
-    where = ["--out", str(out), "--save-every", "0", *more]
-    return ["train", "t-ls-small", "splagger", *where, *arguments(updates * BATCH)]
+    options = ["--out", str(out), "--save-every", "0", *more]
+    return ["train", "t-ls-small", "splagger", *options, *arguments(updates * BATCH)]
 
 
 def folder(out: Path) -> RunFolder:
@@ -35,95 +38,98 @@ def folder(out: Path) -> RunFolder:
 
 
 def wait_for_update(process, out: Path, update: int, patience=120) -> None:
-    """Returns once a checkpoint of this update, or of a later one, is there."""
+    """Waits for a checkpoint of this update or a later one."""
     end = time.monotonic() + patience
-    while max(folder(out).checkpoints(), default=-1) < update:
-        assert process.poll() is None, f"it ended by itself: {process.communicate()}"
+    while max(saved_updates(folder(out)), default=-1) < update:
+        assert process.poll() is None, f"the process ended by itself: {process.communicate()}"
         assert time.monotonic() < end, "no progress"
         time.sleep(0.002)
 
 
 def same_end(one: RunFolder, other: RunFolder) -> bool:
-    """Equal curves, byte by byte, and equal states, bit by bit."""
+    """Whether the curves are equal byte by byte, and the states bit by bit."""
     curves = (one.path / "curves.csv").read_bytes() == (other.path / "curves.csv").read_bytes()
-    return curves and bits(one.restore(example())) == bits(other.restore(example()))
+    states = [bits(restore_checkpoint(folder, example())) for folder in (one, other)]
+    return curves and states[0] == states[1]
 
 
 @pytest.fixture
 def finished(trained, tmp_path) -> Path:
-    """Where a finished run lies that may be changed."""
+    """A copy of a folder with a finished run, which a test may change."""
     shutil.copytree(trained.parents[2], tmp_path / "out")
     return tmp_path / "out"
 
 
-def test_a_run_that_was_killed_and_interrupted_ends_as_if_it_had_not_been(trained, tmp_path):
-    chance = random.Random()
+def test_a_killed_and_interrupted_run_ends_like_an_undisturbed_one(trained, tmp_path):
+    delay = random.Random()
     for update in (1, 3):
         process = start(*command(tmp_path))
         wait_for_update(process, tmp_path, update)
-        time.sleep(chance.uniform(0, 0.15))
+        time.sleep(delay.uniform(0, 0.15))
         process.send_signal(signal.SIGKILL)
         finish(process)
         assert process.returncode == -signal.SIGKILL
-        assert not folder(tmp_path).read()["finished"]
+        assert not folder(tmp_path).record().finished
 
     process = start(*command(tmp_path))
-    wait_for_update(process, tmp_path, max(folder(tmp_path).checkpoints()) + 1)
+    wait_for_update(process, tmp_path, max(saved_updates(folder(tmp_path))) + 1)
     process.send_signal(signal.SIGINT)
     code, _, err = finish(process)
     assert code == 130
-    assert err.endswith("\nsplagger: stopped and saved; the same command goes on from here\n")
+    assert err.endswith("\nsplagger: stopped and saved; the same command continues from here\n")
     assert "Traceback" not in err
-    record = folder(tmp_path).read()
-    assert not record["finished"] and [record["update"]] == folder(tmp_path).checkpoints()
+    record = folder(tmp_path).record()
+    assert not record.finished and [record.update] == saved_updates(folder(tmp_path))
 
     main(command(tmp_path))
-    assert folder(tmp_path).read()["finished"]
+    assert folder(tmp_path).record().finished
     assert same_end(folder(tmp_path), RunFolder(trained))
 
 
-def test_a_finished_run_says_so_and_is_left_alone(finished, capsys):
+def test_a_finished_run_is_reported_and_left_alone(finished, capsys):
     before = contents(finished)
     main(command(finished))
-    assert "finished before; nothing to do" in capsys.readouterr().out
+    assert (
+        "already finished (--force starts over, more --frames extend it)" in capsys.readouterr().out
+    )
     assert contents(finished) == before
 
 
 def test_force_starts_over_and_ends_the_same(trained, finished):
     (folder(finished).path / "curves.csv").write_text("nonsense\n")
-    folder(finished).write({"finished": True, "update": 99})
+    (folder(finished).path / "run.json").write_text('{"finished": true, "update": 99}')
     main(command(finished, UPDATES, "--force"))
     assert same_end(folder(finished), RunFolder(trained))
-    assert folder(finished).read()["update"] == UPDATES
+    assert folder(finished).record().update == UPDATES
 
 
-def test_more_frames_extend_a_run_to_what_it_would_have_been(trained, tmp_path):
+def test_an_extended_run_equals_a_long_one(trained, tmp_path):
     main(command(tmp_path, SHORT))
-    short = folder(tmp_path).read_curves()
-    assert folder(tmp_path).read()["finished"] and short[-1]["update"] == SHORT
+    short = read_curves(folder(tmp_path).path)
+    assert folder(tmp_path).record().finished and short["update"].max() == SHORT
     main(command(tmp_path))
     assert folder(tmp_path).path.name == trained.name
     assert same_end(folder(tmp_path), RunFolder(trained))
 
 
-def test_fewer_frames_than_were_trained_leave_a_run_alone(finished):
+def test_a_run_with_more_frames_than_wanted_is_left_alone(finished):
     before = contents(finished)
     assert not runner.execute(tiny(frames=BATCH), finished, show=False)[1]
     assert contents(finished) == before
 
 
-def test_a_kill_before_the_first_checkpoint_starts_at_the_start(trained, finished):
+def test_a_run_killed_before_its_first_checkpoint_starts_over(trained, finished):
     run = folder(finished)
     shutil.rmtree(run.path / "checkpoints")
-    run.write(run.read() | {"finished": False, "update": 0})
+    run.write_record(replace(run.record(), finished=False, update=0))
     assert runner.execute(tiny(), finished, show=False)[1]
     assert same_end(run, RunFolder(trained))
 
 
-def test_rows_after_the_last_checkpoint_are_dropped_when_a_run_goes_on(trained, tmp_path):
+def test_rows_after_the_last_checkpoint_are_dropped_when_a_run_continues(trained, tmp_path):
     main(command(tmp_path, SHORT))
     run = folder(tmp_path)
-    rows = run.read_curves()
-    run.write_curves(rows + [row | {"update": SHORT + 1} for row in rows[-4:]])
+    rows = read_curves(run.path).to_dict("records")
+    write_curves(run.path, rows + [row | {"update": SHORT + 1} for row in rows[-4:]])
     main(command(tmp_path))
     assert same_end(run, RunFolder(trained))

@@ -1,4 +1,4 @@
-"""Robots in the ordinary loop: one call a step for a whole grid, resumed to the last bit, and learned."""
+"""Robots in the training loop: one call per step for a whole grid, bit-exact resuming, and learning."""
 
 import functools as ft
 
@@ -13,6 +13,7 @@ from splagger.envs import Cheetah, MetaEnv, Walker
 from splagger.envs.mujoco.simulations import Simulations
 from splagger.methods import ROWS
 from splagger.ppo.train import update
+from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
 from splagger.runs.folder import RunFolder
 from tests.ppo.probe_envs import TUNABLES, random_state, tiny
 from tests.tiny import bits, finish, start
@@ -20,8 +21,8 @@ from tests.tiny import bits, finish, start
 RUNS, ENVS, STEPS = 15, 16, 8
 
 
-def test_a_grid_is_one_call_a_step_and_goes_on_with_the_same_bits(tmp_path, monkeypatch):
-    """The second half is computed from a checkpoint, by simulations that know nothing of the first."""
+def test_a_grid_is_one_call_per_step_and_resumes_bit_for_bit(tmp_path, monkeypatch):
+    """The second half is computed from a checkpoint, by new simulations."""
     calls, step = [], Simulations.step
     spy = lambda self, numbers, *rest: calls.append(len(numbers)) or step(self, numbers, *rest)  # noqa: E731
     monkeypatch.setattr(Simulations, "step", spy)
@@ -34,11 +35,11 @@ def test_a_grid_is_one_call_a_step_and_goes_on_with_the_same_bits(tmp_path, monk
     last, metrics = advance(middle)
 
     folder = RunFolder(tmp_path)
-    folder.save(1, middle)
+    save_checkpoint(folder, 1, middle)
     Simulations.shared.cache_clear()
-    restored = folder.restore(jax.eval_shape(lambda: middle))
-    again, _ = advance(jax.tree.map(jnp.asarray, restored[1]))
-    assert bits(again) == bits(last)
+    restored = restore_checkpoint(folder, jax.eval_shape(lambda: middle))
+    resumed, _ = advance(jax.tree.map(jnp.asarray, restored[1]))
+    assert bits(resumed) == bits(last)
     assert bits(middle) != bits(last)
     assert {name for name, value in metrics.items() if not np.isfinite(value).all()} == set()
     assert metrics["first_ratio_error"].max() < 1e-4
@@ -70,17 +71,17 @@ jax.eval_shape(env.step, jr.key(0), state, jax.numpy.zeros(6))
 """
 
 
-def test_without_mujoco_robots_are_listed_and_say_what_is_missing():
+def test_without_mujoco_robots_are_listed_and_the_error_names_what_is_missing():
     code, out, err = finish(start(code=WITHOUT))
     assert "cheetah-dir" in out and "walker" in out
     assert code == 1
-    assert "ValueError: robots are simulated by MuJoCo 4, which cannot be imported" in err
+    assert "SettingError: robots are simulated by MuJoCo 4, which cannot be imported" in err
     assert "pip install 'mujoco>=4'" in err
 
 
 @ft.partial(jax.jit, static_argnums=(0, 1))
-def by_chance(env, episodes, key):
-    """The mean return of random actions, as an untrained agent explores."""
+def random_return(env, episodes, key):
+    """Returns the mean return of random actions, like those of an untrained agent."""
 
     def one(key):
         task_key, reset_key, action_key = jr.split(key, 3)
@@ -93,18 +94,18 @@ def by_chance(env, episodes, key):
 
 
 @pytest.mark.slow
-def test_the_cheetah_learns_to_run_both_ways(tmp_path):
-    """Standing still earns 0, and random actions less; three seeds of 400,000 frames."""
-    assert -60 < by_chance(Cheetah(horizon=100), 64, jr.key(0)) < 0
+def test_the_cheetah_learns_to_run_in_both_directions(tmp_path):
+    """Trains three seeds for 400,000 frames. Standing still yields 0, and random actions less."""
+    assert -60 < random_return(Cheetah(horizon=100), 64, jr.key(0)) < 0
     curves = splagger.train("cheetah-dir-small", "splagger", [1e-3], 3, 4e5, tmp_path, show=False)
     last = curves[curves["update"] == curves["update"].max()]
     assert (last["return"] > 40).all(), last["return"]
-    returns = both_ways(splagger.load(curves.attrs["folder"]))
+    returns = returns_by_direction(splagger.load(curves.attrs["folder"]))
     assert min(returns.values()) > 20, returns
 
 
-def both_ways(player, episodes=4):
-    """Direction → mean return of episodes that the player lives through."""
+def returns_by_direction(player, episodes=4):
+    """Returns the player's mean return for each direction."""
     env = player.env.env
     step, returns = jax.jit(env.step), {}
     for direction in (-1.0, 1.0):

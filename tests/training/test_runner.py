@@ -1,4 +1,4 @@
-"""A run from start to end: what it writes, what it does with runs that diverge, and how it fails."""
+"""Executing a run from start to end: what it writes, what happens to members that diverge, and how it fails."""
 
 import errno
 import math
@@ -14,10 +14,10 @@ import pandas
 import pytest
 
 import splagger
-from splagger.agents.loading import run_of
+from splagger.agents.loading import recreate
 from splagger.errors import RunError
-from splagger.runs import folder as records
-from splagger.runs.folder import RunFolder
+from splagger.runs.checkpoints import restore_checkpoint
+from splagger.runs.folder import RunFolder, find_runs
 from splagger.stats.summary import summarize
 from splagger.training import progress, runner
 from tests.tiny import BATCH, SHORT, UPDATES, arguments, contents, finish, start, tiny
@@ -31,7 +31,7 @@ TRAINING += ["first_ratio_error", "explained_variance"]
 
 @pytest.fixture(scope="module", autouse=True)
 def on_three_devices(compiled_once, tmp_path_factory):
-    """(process, folder) of the first updates on three devices; it compiles while other tests run."""
+    """(process, folder) of two updates on three devices. It compiles while other tests run."""
     out, flags = tmp_path_factory.mktemp("devices"), "--xla_force_host_platform_device_count=3"
     command = ["train", "t-ls-small", "splagger", "--out", str(out), *arguments(2 * BATCH)]
     process = start(*command, XLA_FLAGS=flags)
@@ -46,7 +46,7 @@ def program():
 
 @pytest.fixture(scope="module")
 def diverged(tmp_path_factory):
-    """(folder, output) of a run whose first rate is far too high."""
+    """(folder, printed notes) of a run whose first rate is far too high."""
     notes = []
     with pytest.MonkeyPatch.context() as patch:
         view = lambda *rest: progress.Lines(*rest[:3], write=notes.append)  # noqa: E731
@@ -56,12 +56,12 @@ def diverged(tmp_path_factory):
     return folder, "\n".join(notes)
 
 
-def test_curves_have_a_line_for_each_evaluation_and_run(trained):
+def test_curves_have_one_row_per_evaluation_and_member(trained):
     curves = pandas.read_csv(trained / "curves.csv")
     columns = ["update", "frames", *RUN_COLUMNS, "return", *EPISODES, *TRAINING]
     assert list(curves.columns) == columns
-    lines = [(u, p.rate, p.seed) for u in range(UPDATES + 1) for p in tiny().points]
-    assert list(curves[["update", "rate", "seed"]].itertuples(index=False, name=None)) == lines
+    rows = [(u, p.rate, p.seed) for u in range(UPDATES + 1) for p in tiny().points]
+    assert list(curves[["update", "rate", "seed"]].itertuples(index=False, name=None)) == rows
     assert (curves.frames == curves["update"] * BATCH).all()
     assert np.allclose(curves[EPISODES].sum(axis=1), curves["return"])
     trained_rows = curves["update"] > 0
@@ -69,26 +69,26 @@ def test_curves_have_a_line_for_each_evaluation_and_run(trained):
     assert curves[~trained_rows][TRAINING].isna().all().all()
 
 
-def test_the_description_tells_how_to_make_the_run_again(trained):
-    record = RunFolder(trained).read()
-    assert run_of(RunFolder(trained).read(), trained).digest == trained.name
-    assert record["run"]["ppo"]["steps"] == 20 and record["arguments"]["env"] == "t-ls-small"
-    made = record["provenance"]
-    assert {"command", "commit", "device", "platform", "started", "versions"} <= set(made)
-    assert {"python", "splagger", "jax", "jaxlib", "numpy"} <= set(made["versions"])
-    assert made["versions"]["jax"] == jax.__version__ and "cpu" in made["device"]
-    assert (record["finished"], record["update"], record["stopped"]) == (True, UPDATES, {})
-    assert record["frames"] == UPDATES * BATCH and record["frames_per_second"] > 0
+def test_the_record_is_enough_to_make_the_run_again(trained):
+    record = RunFolder(trained).record()
+    assert recreate(record.arguments, record.plan, trained).digest == trained.name
+    assert record.plan["ppo"]["steps"] == 20 and record.arguments["env"] == "t-ls-small"
+    origin = record.provenance
+    assert {"command", "commit", "device", "platform", "started", "versions"} <= set(origin)
+    assert {"python", "splagger", "jax", "jaxlib", "numpy"} <= set(origin["versions"])
+    assert origin["versions"]["jax"] == jax.__version__ and "cpu" in origin["device"]
+    assert (record.finished, record.update, record.stopped) == (True, UPDATES, {})
+    assert record.frames == UPDATES * BATCH and record.frames_per_second > 0
 
 
-def test_a_run_that_diverges_is_told_and_the_others_go_on(diverged):
+def test_a_member_that_diverges_is_reported_and_the_others_continue(diverged):
     folder, notes = diverged
     for seed in (0, 1):
         assert re.search(rf"rate 1e\+30, seed {seed} is not finite at update 1", notes)
-    record = folder.read()
-    assert record["finished"] and record["update"] == UPDATES
-    assert set(record["stopped"].values()) == {1} and len(record["stopped"]) == 2
-    assert all("rate=1e+30" in name for name in record["stopped"])
+    record = folder.record()
+    assert record.finished and record.update == UPDATES
+    assert set(record.stopped.values()) == {1} and len(record.stopped) == 2
+    assert all("rate=1e+30" in name for name in record.stopped)
     curves = splagger.curves(folder.path)
     healthy = curves[curves.rate == 1e-3]
     assert len(healthy) == 2 * (UPDATES + 1)
@@ -96,20 +96,20 @@ def test_a_run_that_diverges_is_told_and_the_others_go_on(diverged):
     assert (curves[curves.rate == 1e30]["update"] == 0).all()
 
 
-def test_a_run_that_diverges_does_not_disturb_its_neighbors(diverged, trained):
+def test_a_member_that_diverges_does_not_change_the_others(diverged, trained):
     ours, theirs = splagger.curves(diverged[0].path), splagger.curves(trained)
     ours, theirs = (c[c.rate == 1e-3].reset_index(drop=True) for c in (ours, theirs))
     pandas.testing.assert_frame_equal(ours, theirs, rtol=1e-4)
 
 
-def test_a_run_that_diverged_is_never_the_best(diverged):
+def test_a_member_that_diverged_is_never_the_best(diverged):
     folder, _ = diverged
-    assert summarize(folder)[2] == "0.001"
+    assert summarize(folder).rate == 0.001
     assert [splagger.load(folder.path, seed=s).point.rate for s in (0, 1)] == [1e-3, 1e-3]
 
 
 def broken(real, after: int, members=(0, 1, 2, 3)):
-    """A program in which the numbers of some members are lost after some blocks."""
+    """Returns a program in which the losses of some members are NaN after some blocks."""
     calls = []
 
     def block(state):
@@ -121,13 +121,13 @@ def broken(real, after: int, members=(0, 1, 2, 3)):
     return real._replace(block=block)
 
 
-def test_a_run_without_survivors_ends_early(tmp_path, monkeypatch):
+def test_a_run_ends_early_if_all_members_diverged(tmp_path, monkeypatch):
     fake = broken(program(), after=2)
     monkeypatch.setattr(runner, "compile_grid", lambda *_: fake)
     folder, _ = runner.execute(tiny(), tmp_path, show=False)
-    record = folder.read()
-    assert record["finished"] and record["update"] == 3
-    assert list(record["stopped"].values()) == [3] * 4
+    record = folder.record()
+    assert record.finished and record.update == 3
+    assert list(record.stopped.values()) == [3] * 4
     assert splagger.curves(folder.path)["update"].max() == 2
     assert summarize(folder)
     before = contents(tmp_path)
@@ -135,14 +135,14 @@ def test_a_run_without_survivors_ends_early(tmp_path, monkeypatch):
     assert contents(tmp_path) == before
 
 
-def test_seeds_that_look_alike_are_different_runs(tmp_path, monkeypatch):
+def test_seeds_with_similar_names_are_different_members(tmp_path, monkeypatch):
     fake = broken(program(), after=0, members=[0])
     monkeypatch.setattr(runner, "compile_grid", lambda *_: fake)
     run = tiny(seeds=(1_000_000, 1_000_001), frames=2 * BATCH)
     folder, _ = runner.execute(run, tmp_path, show=False)
-    assert len(folder.read()["stopped"]) == 1
-    lines = splagger.curves(folder.path).groupby(["rate", "seed"]).size()
-    assert lines.to_dict() == {(p.rate, p.seed): 3 for p in run.points} | {(1e-3, 1_000_000): 1}
+    assert len(folder.record().stopped) == 1
+    rows = splagger.curves(folder.path).groupby(["rate", "seed"]).size()
+    assert rows.to_dict() == {(p.rate, p.seed): 3 for p in run.points} | {(1e-3, 1_000_000): 1}
 
 
 def full_disk(*_, **__):
@@ -153,38 +153,39 @@ def orbax_on_a_full_disk(*_, **__):
     raise ValueError("RESOURCE_EXHAUSTED: Error writing local file: No space left on device")
 
 
-RECORDS = "splagger.runs.folder"
 FAILURES = [
-    (f"{RECORDS}.write_atomically", full_disk),
-    (f"{RECORDS}.RunFolder.write_curves", full_disk),
+    ("splagger.runs.folder.write_atomically", full_disk),
+    ("splagger.training.runner.write_curves", full_disk),
     ("orbax.checkpoint.StandardCheckpointer.save", orbax_on_a_full_disk),
 ]
 
 
 @pytest.mark.parametrize("name, failure", FAILURES, ids=["start", "curves", "checkpoint"])
-def test_a_full_disk_is_told_and_the_last_checkpoint_stays(tmp_path, monkeypatch, name, failure):
+def test_a_full_disk_is_reported_and_the_last_checkpoint_stays(
+    tmp_path, monkeypatch, name, failure
+):
     folder, _ = runner.execute(tiny(frames=SHORT * BATCH), tmp_path, show=False)
     before = contents(folder.path / "checkpoints")
     with monkeypatch.context() as patch:
         patch.setattr(name, failure)
-        with pytest.raises(RunError, match=r"No space left.* room"):
+        with pytest.raises(RunError, match=r"No space left.* free some space"):
             runner.execute(tiny(), tmp_path, save_every=0.0, show=False)
     assert contents(folder.path / "checkpoints") == before
-    assert folder.restore(program().example)[0] == SHORT
+    assert restore_checkpoint(folder, program().example)[0] == SHORT
     shutil.rmtree(folder.path / "tensorboard")
-    assert runner.execute(tiny(), tmp_path, show=False)[1] and folder.read()["finished"]
+    assert runner.execute(tiny(), tmp_path, show=False)[1] and folder.record().finished
 
 
-def test_metrics_are_one_number_a_run(trained):
-    restored = RunFolder(trained).restore(program().example)
+def test_metrics_are_one_number_per_member(trained):
+    restored = restore_checkpoint(RunFolder(trained), program().example)
     _, metrics = program().block(restored[1])
     assert set(metrics) == {"return", *EPISODES, *TRAINING}
     assert {(type(m), m.shape) for m in metrics.values()} == {(np.ndarray, (4,))}
 
 
-def test_what_was_compiled_for_a_fresh_state_serves_a_restored_one(trained, caplog):
+def test_a_restored_state_is_not_compiled_for_again(trained, caplog):
     program().block(program().init())
-    restored = RunFolder(trained).restore(program().example)[1]
+    restored = restore_checkpoint(RunFolder(trained), program().example)[1]
     with jax.log_compiles():
         program().block(restored)
     assert "compil" not in caplog.text.lower()
@@ -194,40 +195,40 @@ def test_several_devices_share_the_runs_and_give_the_same_curves(trained, on_thr
     process, out = on_three_devices
     code, _, err = finish(process)
     assert code == 0, err
-    (folder,) = records.find(out)
-    assert folder.read()["provenance"]["device"].startswith("3 ")
+    (folder,) = find_runs(out)
+    assert folder.record().provenance["device"].startswith("3 ")
     ours, theirs = splagger.curves(folder.path), splagger.curves(trained)
     theirs = theirs[theirs["update"] <= 2]
     pandas.testing.assert_frame_equal(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
-def test_what_several_devices_trained_can_be_loaded_on_one(on_three_devices):
+def test_a_run_of_several_devices_can_be_loaded_on_one(on_three_devices):
     process, out = on_three_devices
     process.wait(timeout=120)
-    (folder,) = records.find(out)
+    (folder,) = find_runs(out)
     assert splagger.load(folder.path, seed=1).point.seed == 1
 
 
-def test_an_environment_of_no_numbers_is_told_and_not_finished(tmp_path, monkeypatch):
+def test_an_environment_that_returns_nan_is_reported_and_not_finished(tmp_path, monkeypatch):
     evaluated = {name: np.full(4, np.nan) for name in ("return", *EPISODES)}
     monkeypatch.setattr(type(program()), "evaluate", lambda self, state: evaluated)
     for _ in range(2):  # the second time too
         with pytest.raises(RunError, match="return is nan before any training; look for NaN"):
             runner.execute(tiny(), tmp_path, show=False)
-    (folder,) = records.find(tmp_path)
-    assert not folder.read()["finished"]
-    with pytest.raises(RunError, match="has not got to its first evaluation yet"):
+    (folder,) = find_runs(tmp_path)
+    assert not folder.record().finished
+    with pytest.raises(RunError, match="has not reached its first evaluation yet"):
         splagger.curves(folder.path)
 
 
-def test_signals_are_heard_while_a_block_runs():
-    """The block waits for a signal that only the main thread can hear."""
-    heard = threading.Event()
-    before = signal.signal(signal.SIGUSR1, lambda *_: heard.set())
+def test_signals_are_handled_while_a_block_runs():
+    """The block waits for a signal that only the main thread can handle."""
+    received = threading.Event()
+    before = signal.signal(signal.SIGUSR1, lambda *_: received.set())
     try:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        assert runner._listening(heard.wait, 20)
+        assert runner._interruptible(received.wait, 20)
     finally:
         signal.signal(signal.SIGUSR1, before)
     with pytest.raises(ZeroDivisionError):
-        runner._listening(lambda: 1 / 0)
+        runner._interruptible(lambda: 1 / 0)

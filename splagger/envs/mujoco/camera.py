@@ -1,4 +1,4 @@
-"""Pictures of robots, drawn by MuJoCo without a screen: through EGL or OSMesa, whichever is there."""
+"""Images of robots, rendered off-screen by MuJoCo through EGL or OSMesa."""
 
 import ctypes.util
 import functools as ft
@@ -8,28 +8,31 @@ import platform
 
 import numpy as np
 
-from splagger.envs import pictures as render
+from splagger.envs import pictures
 from splagger.envs.mujoco.exact import to_float64
 from splagger.envs.mujoco.physics import RobotState
 from splagger.envs.mujoco.simulations import Robot, library, load
 from splagger.errors import SettingError
 
 WIDTH, HEIGHT = 576, 384
-LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}  # MuJoCo's name → the library it needs, best first
+LIBRARIES = {
+    "egl": "EGL",
+    "osmesa": "OSMesa",
+}  # MuJoCo's name → required library, in order of preference
 
 
 def photograph(
     robot: Robot, state: RobotState, title: str, task: str, episode: int, episodes: int
 ) -> np.ndarray:
-    """The robot as it stands, seen from the side, under a heading; what the task is, for the viewer."""
+    """Returns an image of the robot from the side, under a heading, with a description of the task."""
     model = load(robot)
     position = to_float64(np.asarray(state.physics))[1 : 1 + model.nq]
     picture = _camera(robot).shoot(position)
-    return render.robot(picture, title, task, episode + 1, episodes, int(state.time))
+    return pictures.robot(picture, title, task, episode + 1, episodes, int(state.time))
 
 
 class Camera:
-    """Follows one robot from the side."""
+    """A camera that follows one robot from the side."""
 
     def __init__(self, robot: Robot):
         mujoco = library()
@@ -46,7 +49,7 @@ class Camera:
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self.renderer)
 
     def shoot(self, position: np.ndarray) -> np.ndarray:
-        """[HEIGHT, WIDTH, 3] at these joint positions."""
+        """Returns an image [HEIGHT, WIDTH, 3] of the robot with these joint positions."""
         mujoco = library()
         self.screen.make_current()
         self.data.qpos[:] = position
@@ -58,25 +61,25 @@ class Camera:
         mujoco.mjr_render(self.frame, self.scene, self.renderer)
         pixels = np.empty((HEIGHT, WIDTH, 3), np.uint8)
         mujoco.mjr_readPixels(pixels, None, self.frame, self.renderer)
-        return pixels[::-1]  # OpenGL counts rows from below
+        return pixels[::-1]  # OpenGL numbers rows from the bottom
 
 
 @ft.cache
 def _camera(robot: Robot) -> Camera:
     try:
         return Camera(robot)
-    except Exception as error:  # every OpenGL has its own
+    except Exception as error:  # each OpenGL implementation raises its own
         raise SettingError(
             f"MuJoCo cannot draw here ({error}). Install EGL (Debian: libegl1) or OSMesa (libosmesa6); "
-            "MUJOCO_GL=egl or osmesa chooses one of them"
+            "MUJOCO_GL=egl or MUJOCO_GL=osmesa selects one of them"
         ) from error
 
 
 def _screen():
-    """Where to draw: as MUJOCO_GL says; on Linux without it, the first of `LIBRARIES` that is installed."""
+    """Creates the OpenGL context named by MUJOCO_GL. The default on Linux is the first installed of `LIBRARIES`."""
     if os.environ.get("MUJOCO_GL") or platform.system() != "Linux":
         return library().GLContext(WIDTH, HEIGHT)
     for name, needed in LIBRARIES.items():
         if ctypes.util.find_library(needed):
             return importlib.import_module(f"mujoco.{name}").GLContext(WIDTH, HEIGHT)
-    raise RuntimeError("no OpenGL that draws without a screen is installed")
+    raise RuntimeError("no OpenGL library for off-screen rendering is installed")

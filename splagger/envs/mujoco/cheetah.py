@@ -1,4 +1,4 @@
-"""Cheetah-Dir: run, forward or backward; which of the two is the task, and only the reward tells."""
+"""Cheetah-Dir: run forward or backward. The direction is the task, and only the reward reveals it."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,10 +15,11 @@ JOINTS, ACTUATORS = 9, 6
 
 
 class Cheetah(eqx.Module):
-    """Reward: direction · speed - `control_cost` · Σ a², a as it was chosen; MuJoCo clamps it to ±1.
+    """A two-legged robot that runs forward or backward.
 
-    Observation: 8 positions (all but x) and 9 velocities. Episodes last `horizon` steps of 0.05 s; one whose
-    physics becomes unstable is cut off there.
+    Reward: direction · speed - `control_cost` · Σ a², where a is the action before MuJoCo clips it to ±1.
+    Observation: 8 positions (all but x) and 9 velocities. Episodes last `horizon` steps of 0.05 s, and are
+    truncated if the physics becomes unstable.
 
     >>> Cheetah().spec.obs_size
     17

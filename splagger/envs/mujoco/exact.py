@@ -1,4 +1,4 @@
-"""Float64 numbers as pairs of uint32 (low word, high word): JAX carries them and no bit is lost."""
+"""Float64 numbers as pairs of uint32 (low word, high word), so that JAX carries them without losing a bit."""
 
 import jax
 import jax.numpy as jnp
@@ -6,13 +6,13 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 SIGN, TOP = np.uint32(1 << 31), np.uint32(0x7FF)  # TOP: the exponent of infinities and NaNs
-SHIFT = np.uint32(1023 - 127)  # between the exponents of the two formats
-LOST = np.uint32((1 << 29) - 1)  # the bits of a float64 that a float32 has no room for
+SHIFT = np.uint32(1023 - 127)  # difference between the exponent biases of the two formats
+LOST = np.uint32((1 << 29) - 1)  # the low bits of a float64 that do not fit into a float32
 HALF = np.uint32(1 << 28)
 
 
 def widen(numbers: Float[Array, "*n"]) -> UInt32[Array, "*n 2"]:
-    """The same numbers as float64; what is too small for a normal float32 is 0.
+    """Converts float32 to float64; subnormal float32 numbers become 0.
 
     >>> np.asarray(widen(jnp.float32([1.5, -0.1]))).view(np.float64).ravel().tolist()
     [1.5, -0.10000000149011612]
@@ -25,7 +25,7 @@ def widen(numbers: Float[Array, "*n"]) -> UInt32[Array, "*n 2"]:
 
 
 def narrow(pairs: UInt32[Array, "*n 2"]) -> Float[Array, "*n"]:
-    """The nearest float32s, ties to even; what is too small for a normal float32 is 0."""
+    """Rounds float64 to the nearest float32, ties to even; results below the normal range become 0."""
     low, high = pairs[..., 0], pairs[..., 1]
     exponent = high >> 20 & TOP
     kept = (exponent - SHIFT) << 23 | (high & 0xFFFFF) << 3 | low >> 29
@@ -39,10 +39,10 @@ def narrow(pairs: UInt32[Array, "*n 2"]) -> Float[Array, "*n"]:
 
 
 def to_float64(pairs: np.ndarray) -> np.ndarray:
-    """[…, n, 2] words as […, n] numbers, on the host."""
+    """Converts words […, n, 2] to numbers […, n], on the host."""
     return np.ascontiguousarray(pairs).view(np.float64)[..., 0]
 
 
 def from_float64(numbers: np.ndarray) -> np.ndarray:
-    """[…, n] numbers as […, n, 2] words, on the host."""
+    """Converts numbers […, n] to words […, n, 2], on the host."""
     return np.ascontiguousarray(numbers)[..., None].view(np.uint32)

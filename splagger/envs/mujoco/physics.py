@@ -1,8 +1,8 @@
-"""MuJoCo as a pure function: the whole state of a simulation goes in, the state after an action comes out.
+"""MuJoCo as a pure function from a simulation's complete state and an action to the next state.
 
-The C library runs on the host behind `jax.pure_callback`: however many axes are vmapped, one step of all
-environments is one call. States are float64, carried by JAX as pairs of uint32, so that a run that was
-interrupted goes on with the same bits.
+The C library runs on the host behind `jax.pure_callback`. However many axes are vmapped, one step of all
+environments is one call. States are float64, carried by JAX as pairs of uint32, so that an interrupted run
+continues bit for bit.
 """
 
 import functools as ft
@@ -19,9 +19,9 @@ from splagger.envs.mujoco.simulations import Robot, Simulations, load, threads
 
 
 class RobotState(NamedTuple):
-    """The physics, as float64 in words of 32 bits, and the steps since the episode began.
+    """The physics, as float64 in 32-bit words, and the number of steps since the start of the episode.
 
-    In this order: time, positions, velocities, and the accelerations that the solver starts from.
+    The numbers are, in this order: time, positions, velocities, and the solver's initial accelerations.
     """
 
     physics: UInt32[Array, "numbers 2"]
@@ -29,7 +29,7 @@ class RobotState(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """What an action led to; `speed` is that along x, averaged over the action."""
+    """The result of an action; `speed` is the velocity along x, averaged over the action's duration."""
 
     physics: UInt32[Array, "numbers 2"]
     speed: Float[Array, ""]
@@ -37,13 +37,13 @@ class Motion(NamedTuple):
 
 
 def start(position: Float[Array, " joints"], velocity: Float[Array, " joints"]) -> RobotState:
-    """The start of an episode. No physics is computed for it."""
+    """Returns the first state of an episode. This computes no physics."""
     numbers = jnp.concatenate([jnp.zeros(1), position, velocity, jnp.zeros_like(velocity)])
     return RobotState(widen(numbers), jnp.int32(0))
 
 
 def pose(state: RobotState) -> tuple[Float[Array, " joints"], Float[Array, " joints"]]:
-    """(positions, velocities), rounded to float32."""
+    """Returns (positions, velocities), rounded to float32."""
     joints = (state.physics.shape[0] - 1) // 3
     numbers = narrow(state.physics)
     return numbers[1 : joints + 1], numbers[joints + 1 : 2 * joints + 1]
@@ -55,8 +55,8 @@ def advance(
     action: Float[Array, " actuators"],
     factors: Float[Array, " factors"],
 ) -> Motion:
-    """The motion of one action. `factors` multiply the robot's `scaled` fields, in that order."""
-    load(robot)  # what is wrong with this or the next is told here, not from within a program
+    """Simulates one action. `factors` multiply the robot's `scaled` fields, in that order."""
+    load(robot)  # errors of this call and the next are raised here, not inside a compiled program
     threads()
     shapes = Motion(
         jax.ShapeDtypeStruct(physics.shape, jnp.uint32),
@@ -70,7 +70,7 @@ def advance(
 
 @ft.cache
 def _on_host(robot: Robot):
-    """The callback: arrays with any number of leading axes. Nothing in it may call JAX, which waits for it."""
+    """Returns the callback, for any number of leading axes. It must not call JAX, because JAX waits for it."""
 
     def call(physics, action, factors) -> Motion:
         physics, action, factors = np.asarray(physics), np.asarray(action), np.asarray(factors)

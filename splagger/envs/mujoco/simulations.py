@@ -1,8 +1,8 @@
-"""Simulations on the host, in numpy and C: nothing here may call JAX, which waits for what is done here.
+"""Simulations on the host, in NumPy and C. Nothing here may call JAX, because JAX waits for the results.
 
-All cores share the work, or as many as SPLAGGER_THREADS says; the results are the same to the last bit. A
-simulation that MuJoCo calls unstable does not stop the others: it keeps the state it had, has not moved, and
-is reported as failed.
+The environment variable SPLAGGER_THREADS limits the number of cores; the results do not depend on it. A
+simulation that MuJoCo reports as unstable does not stop the others: it keeps its previous state and is
+reported as failed.
 """
 
 import contextlib
@@ -22,20 +22,19 @@ THREADS = "SPLAGGER_THREADS"
 
 @dataclass(frozen=True)
 class Robot:
-    """A model of MuJoCo: its file beside this one, how many physics steps an action lasts, and which of the
-    model's fields a task multiplies, number by number. All joints slide or turn on one axis."""
+    """A MuJoCo model. All joints slide or turn on one axis."""
 
-    file: str
-    frame_skip: int
-    total_mass: float | None = None  # as the file says, if None
-    scaled: tuple[str, ...] = ()
+    file: str  # in this folder
+    frame_skip: int  # physics steps per action
+    total_mass: float | None = None  # None: as in the file
+    scaled: tuple[str, ...] = ()  # fields of the model that a task multiplies, element by element
 
 
 class Simulations:
-    """So many simulations of one robot, to be used by one thread at a time: `step` sees to that.
+    """A batch of `count` simulations of one robot; `step` lets in one thread at a time.
 
-    Nothing is remembered from call to call but the models of the last tasks: a model's derived constants
-    are computed again only where a task is another than before.
+    The only state kept between calls is the models of the last tasks: derived constants are recomputed only
+    for tasks that changed.
     """
 
     def __init__(self, robot: Robot, count: int, threads: int):
@@ -55,15 +54,15 @@ class Simulations:
     @staticmethod
     @ft.lru_cache(maxsize=16)
     def shared(robot: Robot, count: int, threads: int) -> "Simulations":
-        """One for each size of batch."""
+        """Returns the simulations for one batch size; they are created once."""
         return Simulations(robot, count, threads)
 
     def step(self, numbers: np.ndarray, action: np.ndarray, factors: np.ndarray):
-        """(numbers, speed, failed) of all simulations after an action each; leading axis [count]."""
+        """Returns (numbers, speed, failed) after one action in each simulation; leading axis [count]."""
         with self.lock:
             self._set_tasks(factors)
             self.numbers[:] = numbers
-            # An agent that has diverged moves nothing; its reward tells of it.
+            # Non-finite actions of a diverged agent become 0 here; its reward is still not finite.
             self.control[:] = np.where(np.isfinite(action), action, 0.0)
             failed = self._run()
             after = np.where(failed[:, None], numbers, self.numbers)
@@ -71,19 +70,21 @@ class Simulations:
         return after, (after[:, 1] - numbers[:, 1]) / duration, failed
 
     def _run(self) -> np.ndarray:
-        """Which simulations failed: those that are not finite, or that MuJoCo had to start over."""
+        """Steps the batch; returns which simulations are not finite or were reset by MuJoCo."""
         before = self._instabilities()
-        with contextlib.suppress(self.error):  # of those in `status`; the others went on
+        with contextlib.suppress(
+            self.error
+        ):  # raised for those in `status`; the others were stepped
             self.batch.step(nstep=self.frame_skip)
         finite = np.isfinite(self.numbers).all(axis=1)
         return (self.batch.status != 0) | (self._instabilities() != before) | ~finite
 
     def _instabilities(self) -> np.ndarray:
-        """How often MuJoCo found positions, velocities or accelerations that are no numbers, or huge."""
+        """Counts MuJoCo's warnings of positions, velocities or accelerations that are huge or not finite."""
         return self.batch.warning[:, self.unstable, 1].sum(axis=1)
 
     def _set_tasks(self, factors: np.ndarray) -> None:
-        """Writes the models of those tasks that are new, and what MuJoCo derives from them."""
+        """Updates the models whose task changed, and the constants that MuJoCo derives from them."""
         new = np.flatnonzero((factors != self.factors).any(axis=1))
         if not new.size:
             return
@@ -97,7 +98,7 @@ class Simulations:
 
 @ft.cache
 def load(robot: Robot) -> Any:
-    """The robot's model."""
+    """Loads the robot's model."""
     mujoco = library()
     model = mujoco.MjModel.from_xml_path(str(Path(__file__).parent / robot.file))
     if robot.total_mass is not None:
@@ -107,7 +108,7 @@ def load(robot: Robot) -> Any:
 
 
 def library() -> Any:
-    """The module mujoco; where it cannot be imported, an error that says how to get it."""
+    """Imports mujoco; if that fails, raises a SettingError that says how to install it."""
     try:
         import mujoco
         import mujoco.batch
@@ -120,12 +121,12 @@ def library() -> Any:
 
 
 def threads() -> int:
-    """How many cores the simulations may use: SPLAGGER_THREADS, or all of them."""
+    """Returns the number of cores that the simulations use: SPLAGGER_THREADS, or all."""
     text = os.environ.get(THREADS, "")
-    if not text and hasattr(os, "sched_getaffinity"):  # Linux: of those that this process may use
+    if not text and hasattr(os, "sched_getaffinity"):  # Linux: the cores that this process may use
         return len(os.sched_getaffinity(0))
     if not text:
         return os.cpu_count() or 1
     if not text.isdecimal() or int(text) < 1:
-        raise SettingError(f"{THREADS} must be a whole number above 0, got {text!r}")
+        raise SettingError(f"{THREADS} must be a positive integer, got {text!r}")
     return int(text)

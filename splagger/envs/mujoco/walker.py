@@ -1,4 +1,4 @@
-"""Walker: walk forward with a body whose masses, inertias, frictions and dampings are the task."""
+"""Walker: walk forward. The task is the body: masses, inertias, frictions and dampings."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,19 +16,22 @@ SCALED = {"body_mass": 8, "body_inertia": 24, "geom_friction": 24, "dof_damping"
 ROBOT = Robot("walker.xml", frame_skip=4, scaled=tuple(SCALED))
 FACTORS = sum(SCALED.values())
 JOINTS, ACTUATORS = 9, 6
-HEIGHT = 1, 1.25  # its place among the positions, and where it starts
+HEIGHT = 1, 1.25  # index among the positions, initial value
 ANGLE = 2
 
 
 class Walker(eqx.Module):
-    """Reward: speed + `alive_reward` - `control_cost` · Σ a², a as it was chosen; MuJoCo clamps it to ±1.
+    """A two-legged robot that walks forward with a random body.
 
-    An episode ends where the torso is not between `lowest` and `highest`, or leans by `steepest` radians or
-    more; at the latest after `horizon` steps of 0.016 s. One whose physics becomes unstable is cut off there.
-    Observation: 8 positions (all but x) and 9 velocities, these clipped to ±10.
+    Reward: speed + `alive_reward` - `control_cost` · Σ a², where a is the action before MuJoCo clips it to ±1.
+    Observation: 8 positions (all but x) and 9 velocities; the velocities are clipped to ±10.
 
-    The task: 65 numbers that multiply the model's, base^u with u ~ U(-`spread`, `spread`); the base is
-    `base` for masses, inertias and frictions, `damping_base` for dampings.
+    An episode terminates if the torso's height is not between `lowest` and `highest`, or if it leans by
+    `steepest` radians or more. It is truncated after `horizon` steps of 0.016 s, or if the physics becomes
+    unstable.
+
+    The task is 65 factors of the model's parameters, base^u with u ~ U(-`spread`, `spread`). The base is
+    `base` for masses, inertias and frictions, and `damping_base` for dampings.
 
     >>> Walker().sample_task(jr.key(0)).shape
     (65,)
@@ -52,7 +55,7 @@ class Walker(eqx.Module):
                 raise SettingError(
                     f"Walker: {name} must be a positive number, got {getattr(self, name)}"
                 )
-        if not 0 <= self.spread <= 10:  # beyond, bodies differ by a factor of thousands
+        if not 0 <= self.spread <= 10:  # beyond 10, bodies differ by factors of thousands
             raise SettingError(f"Walker: spread must be between 0 and 10, got {self.spread}")
 
     @property
@@ -67,8 +70,8 @@ class Walker(eqx.Module):
 
     def reset(self, key: Key[Array, ""], task: Float[Array, " factors"]):
         noise = self.reset_noise * jr.uniform(key, (2, JOINTS), minval=-1.0)
-        place, height = HEIGHT
-        state = start(noise[0].at[place].add(height), noise[1])
+        index, height = HEIGHT
+        state = start(noise[0].at[index].add(height), noise[1])
         return state, self.observe(task, state)
 
     def step(self, key: Key[Array, ""], task, state: RobotState, action: Float[Array, " 6"]):

@@ -1,4 +1,4 @@
-"""Rewards are scaled as by a loop over single steps, however they are cut into rollouts."""
+"""Reward scaling equals a loop over single steps, for any division into rollouts."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ DISCOUNT = 0.9
 
 
 def scaled(rewards, task_done, steps):
-    """(scale, scaled rewards) of rollouts of `steps` steps, one after another."""
+    """Returns (scale, scaled rewards) of consecutive rollouts of `steps` steps."""
     scale, parts = ReturnScale.create(rewards.shape[1]), []
     for start in range(0, len(rewards), steps):
         part = slice(start, start + steps)
@@ -32,14 +32,14 @@ def random_rewards(steps, envs, mean=0.0, ends=0.1, seed=0):
 
 @pytest.mark.parametrize("steps", [1, 12, 40, 120])
 @pytest.mark.parametrize("mean, ends", [(0.0, 0.1), (0.5, 0.0), (-3.0, 1.0), (1000.0, 0.1)])
-def test_rewards_are_scaled_as_step_by_step(steps, mean, ends):
+def test_scaled_rewards_equal_those_of_single_steps(steps, mean, ends):
     rewards, task_done = random_rewards(120, 4, mean, ends)
     expected = scaled_rewards_naive(rewards.astype(float), task_done, DISCOUNT)
     assert_close(scaled(rewards, task_done, steps)[1], expected, rtol=1e-3, atol=1e-4)
 
 
-def test_rare_rewards_are_scaled_as_step_by_step():
-    """Nothing but zeros at first: then the first reward is clipped."""
+def test_scaled_rare_rewards_equal_those_of_single_steps():
+    """The rewards start with zeros, so that the first nonzero one is clipped."""
     rewards, task_done = random_rewards(120, 4)
     rewards = np.where(np.arange(120)[:, None] % 30 == 29, rewards, np.float32(0))
     ours = scaled(rewards, task_done, 40)[1]
@@ -47,7 +47,7 @@ def test_rare_rewards_are_scaled_as_step_by_step():
     assert_close(ours, expected, rtol=1e-3, atol=1e-4)
 
 
-def test_no_reward_at_all_stays_zero():
+def test_zero_rewards_stay_zero():
     scale, ours = scaled(np.zeros((24, 3)), np.zeros((24, 3), bool), 8)
     np.testing.assert_array_equal(ours, np.zeros((24, 3)))
     assert np.isfinite(jnp.append(scale.running, scale.variance)).all() and scale.variance >= 0
@@ -55,7 +55,7 @@ def test_no_reward_at_all_stays_zero():
 
 @pytest.mark.parametrize("mean, spread", [(2.8, 0.0), (1.11, 0.0), (0.44, 0.0), (10_000.0, 1.0)])
 def test_rewards_with_little_spread_are_scaled_by_finite_numbers(mean, spread):
-    """Tasks of one step whose returns are nearly constant: the variance must not fall below 0."""
+    """Tasks of one step have nearly constant returns, and the variance must not fall below 0."""
     rng = np.random.default_rng(0)
     rewards = mean + spread * rng.normal(size=(1400, 16))
     scale, ours = scaled(rewards, np.ones((1400, 16), bool), 700)
@@ -71,7 +71,7 @@ def test_scaled_rewards_keep_their_signs_and_their_bounds():
     assert np.abs(ours).max() <= 10 and (np.abs(ours[30]) > 2).any()
 
 
-def test_the_end_of_a_task_empties_its_own_running_return_alone():
+def test_the_end_of_a_task_resets_only_its_own_running_return():
     rewards, task_done = np.ones((3, 2)), np.zeros((3, 2), bool)
     task_done[2, 0] = True
     scale, _ = scaled(rewards, task_done, 3)
@@ -88,7 +88,7 @@ def test_the_last_reward_of_a_task_counts():
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_recurrence_is_its_loop(reverse):
+def test_a_recurrence_equals_its_loop(reverse):
     rng = np.random.default_rng(0)
     decay, x = rng.random((2, 17, 3)).astype(np.float32)
     expected, total = np.zeros((17, 3)), np.zeros(3)

@@ -1,0 +1,137 @@
+"""The axes of a sweep: one table drives grid points, tunables, defaults, the command line and what is refused."""
+
+import math
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from splagger.cli import main
+from splagger.cli.train_commands import Grid
+from splagger.errors import SettingError
+from splagger.ppo.settings import Tunables
+from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, SETTINGS, numbers_of
+from splagger.runs.run import Point
+from splagger.training import program, runner
+from tests.tiny import SWEPT, tiny
+
+
+def test_every_tunable_has_exactly_one_axis():
+    tunables = Counter(axis.tunable for axis in AXES if axis.tunable is not None)
+    assert tunables == Counter(Tunables._fields)
+    assert [axis.name for axis in AXES if axis.tunable is None] == ["seed"]
+
+
+def test_names_of_axes_are_unique():
+    assert len({axis.name for axis in AXES}) == len(AXES) == len(BY_PLURAL)
+    assert tuple(axis.plural for axis in AXES) == PLURALS
+
+
+def test_every_axis_is_a_column_of_a_point():
+    assert Point._fields == tuple(axis.name for axis in AXES)
+
+
+def test_every_axis_is_in_the_description_and_the_arguments_of_a_run():
+    run = tiny(method=SWEPT)
+    for axis in AXES:
+        values = run.values(axis.plural)
+        assert run.describe()[axis.plural] == list(values) and values
+        assert run.arguments()[axis.plural] == values
+
+
+def test_every_axis_is_an_option_of_the_command_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = capsys.readouterr().out
+    options = [f"--{axis.plural.replace('_', '-')} " for axis in AXES]
+    assert [option for option in options if option not in text] == []
+    assert [axis.name for axis in SETTINGS if axis.help not in " ".join(text.split())] == []
+    assert tuple(vars(Grid().swept)) == tuple(axis.plural for axis in SETTINGS)
+
+
+@pytest.mark.parametrize("axis", SETTINGS, ids=lambda axis: axis.name)
+def test_options_of_the_command_line_are_the_values_of_the_axis(axis, monkeypatch):
+    made = []
+    monkeypatch.setattr(runner, "execute", lambda run, *_: made.append(run) or 1 / 0)
+    option = f"--{axis.plural.replace('_', '-')}"
+    with pytest.raises(ZeroDivisionError):
+        main(["train", "t-ls-small", "tests.tiny:SWEPT", option, "0.25", "0.75"])
+    assert made[0].values(axis.plural) == (0.25, 0.75)
+
+
+def test_every_value_of_a_point_reaches_its_tunable():
+    run = tiny(
+        method=SWEPT,
+        rates=0.125,
+        entropy_weights=0.25,
+        kl_weights=0.5,
+        temperatures=0.75,
+        seeds=(5,),
+    )
+    tunables, keys = program._arrays(run.points)
+    for axis in AXES:
+        if axis.tunable is not None:
+            (value,) = run.values(axis.plural)
+            assert getattr(tunables, axis.tunable).tolist() == [value]
+    assert keys.shape == (1,)
+
+
+def test_points_are_the_product_of_all_axes():
+    axes = {"rates": (1e-3, 1e-4), "entropy_weights": (0.0, 0.1), "kl_weights": (0.5,)}
+    run = tiny(**axes, method=SWEPT, temperatures=(0.1, 0.2, 0.3), seeds=(5, 7))
+    expected = product((1e-3, 1e-4), (0.0, 0.1), (0.5,), (0.1, 0.2, 0.3), (5, 7))
+    assert [tuple(point) for point in run.points] == list(expected)
+
+
+def test_axes_that_are_not_given_have_the_defaults_of_the_row_and_the_method():
+    run = tiny(method="splagger-softmax")
+    assert run.values("entropy_weights") == (run.row.ppo.entropy,)
+    assert run.values("kl_weights") == (run.row.ppo.kl_weight,)
+    assert run.values("temperatures") == (0.1,)
+
+
+def test_a_number_of_seeds_counts_from_zero():
+    assert tiny(seeds=3).seeds == (0, 1, 2)
+
+
+def test_one_number_is_a_list_of_one():
+    assert tiny(rates=1e-3, seeds=1).rates == (1e-3,)
+    assert tiny(entropy_weights=0.3).values("entropy_weights") == (0.3,)
+
+
+def test_a_temperature_inside_another_aggregator_is_the_methods_default():
+    assert tiny(method=SWEPT).values("temperatures") == (0.3,)
+
+
+REFUSED = [
+    ({"seeds": 0}, "a run needs at least one seed"),
+    ({"seeds": (-1,)}, "seed.*-1"),
+    ({"rates": ()}, "a run needs at least one rate"),
+    ({"rates": (math.nan,)}, "rates must be finite numbers ≥ 0, got nan"),
+    ({"rates": (-1e-3,)}, r"rates must be finite numbers ≥ 0, got -0\.001"),
+    ({"kl_weights": (math.inf,)}, "kl_weights must be finite numbers ≥ 0, got inf"),
+    ({"kl_weights": (0.2, 0.3)}, "method 'splagger' does not use kl_weights"),
+    ({"temperatures": (0.2,)}, "method 'splagger' does not use temperatures"),
+    ({"rates": (1e-3, 1e-3)}, "listed twice"),
+    ({"seeds": (1, 1)}, "listed twice"),
+    ({"rate": 1e-3}, r"no axis of a sweep 'rate'; did you mean rates\?"),
+]
+
+
+@pytest.mark.parametrize("change, message", REFUSED, ids=str)
+def test_grids_that_cannot_be_trained_are_refused(change, message):
+    with pytest.raises(SettingError, match=message):
+        tiny(**change)
+
+
+@pytest.mark.parametrize("given", ["fast", [1, "fast"], object()], ids=["text", "list", "object"])
+def test_values_of_an_axis_must_be_numbers(given):
+    with pytest.raises(SettingError, match="rates .*numbers, got"):
+        numbers_of("rates", given)
+
+
+@pytest.mark.parametrize("seed", [0.5, -1, 2**32, math.inf, math.nan])
+def test_seeds_must_be_whole_numbers_of_32_bits(seed):
+    with pytest.raises(SettingError, match="seeds must be whole numbers from 0 to 2³² - 1, got"):
+        numbers_of("seeds", [seed])

@@ -1,0 +1,68 @@
+"""curves.csv: what is read equals what was written."""
+
+import gzip
+
+import pytest
+
+from splagger.errors import RunError
+from splagger.runs.curves import CURVES, curves_path, read_curves, write_curves
+
+ROWS = [
+    {"update": 3, "rate": 1e-05, "return": 2.0, "x": 0.1},
+    {"update": 4, "rate": 1e-05, "return": float("nan"), "x": 0.1 + 0.2},
+]
+
+
+def texts(rows) -> list[list[str]]:
+    return [list(map(repr, row.values())) for row in rows]
+
+
+def test_curves_are_read_as_they_were_written(tmp_path):
+    write_curves(tmp_path, ROWS)
+    found = read_curves(tmp_path)
+    assert list(found.columns) == list(ROWS[0])
+    assert texts(found.to_dict("records")) == texts(ROWS)
+    assert texts(found.to_dict("records"))[0] == ["3", "1e-05", "2.0", "0.1"]
+
+
+def test_curves_that_are_read_and_written_again_are_the_same_bytes(tmp_path):
+    write_curves(tmp_path, ROWS)
+    before = (tmp_path / CURVES).read_bytes()
+    write_curves(tmp_path, read_curves(tmp_path).to_dict("records"))
+    assert (tmp_path / CURVES).read_bytes() == before
+
+
+def test_some_columns_can_be_read_alone(tmp_path):
+    write_curves(tmp_path, ROWS)
+    found = read_curves(tmp_path, ["update", "rate"])
+    assert found.to_dict("list") == {"update": [3, 4], "rate": [1e-05, 1e-05]}
+
+
+def test_compressed_curves_are_read_where_there_are_no_others(tmp_path):
+    write_curves(tmp_path, ROWS)
+    plain = read_curves(tmp_path)
+    packed = tmp_path / f"{CURVES}.gz"
+    packed.write_bytes(gzip.compress((tmp_path / CURVES).read_bytes()))
+    assert curves_path(tmp_path) == tmp_path / CURVES
+    (tmp_path / CURVES).unlink()
+    assert curves_path(tmp_path) == packed
+    assert read_curves(tmp_path).equals(plain)
+
+
+def test_there_are_no_curves_before_the_first_evaluation(tmp_path):
+    assert read_curves(tmp_path) is None
+    write_curves(tmp_path, [])
+    assert read_curves(tmp_path) is None
+
+
+@pytest.mark.parametrize("data", [b"update,rate\n1,2,3\n1,2,3,4\n", b"\xff\xfe\x00"])
+def test_damaged_curves_are_reported_with_their_path(tmp_path, data):
+    (tmp_path / CURVES).write_bytes(data)
+    with pytest.raises(RunError, match=r"curves\.csv is damaged \(.*\); train that run again"):
+        read_curves(tmp_path)
+
+
+def test_curves_without_a_wanted_column_are_reported(tmp_path):
+    write_curves(tmp_path, ROWS)
+    with pytest.raises(RunError, match=r"curves\.csv is damaged .*'seed'"):
+        read_curves(tmp_path, ["update", "seed"])

@@ -1,0 +1,35 @@
+"""Atomic writes: a file holds its old or its new content, and failures are reported."""
+
+import os
+
+import pytest
+
+from splagger.errors import RunError
+from splagger.runs.storage import write_atomically, writing
+from tests.tiny import contents
+
+
+def test_a_crash_before_the_replacement_leaves_the_old_content(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, "new")
+    assert contents(tmp_path) == {"file": b"old"}
+
+
+def test_a_write_replaces_the_whole_content(tmp_path):
+    write_atomically(tmp_path / "file", "a longer text")
+    write_atomically(tmp_path / "file", "new")
+    assert contents(tmp_path) == {"file": b"new"}
+
+
+def test_a_failed_write_names_the_path_and_the_way_out(tmp_path):
+    path = tmp_path / "nowhere" / "file"
+    message = r"cannot write .*nowhere/file \(No such file or directory\); choose another --out"
+    with pytest.raises(RunError, match=message), writing(path, "choose another --out"):
+        write_atomically(path, "text")
