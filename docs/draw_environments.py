@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from splagger.envs import MetaEnv, views
 from splagger.registry import ENVS
@@ -36,6 +36,20 @@ def stack(pictures: list[np.ndarray], axis: int, gap: int = 24) -> np.ndarray:
     return np.concatenate(padded, axis=axis)
 
 
+def contact_sheet(resolution: int = views.CELLS, scale: int = 10) -> np.ndarray:
+    """Returns a labeled 4 × 4 grid of all views as uint8 RGB, each pixel enlarged to `scale` pixels."""
+    side, gap, text = resolution * scale, 16, 20
+    page = Image.new("RGB", (4 * (side + gap) + gap, 4 * (side + gap + text) + gap), "#ffffff")
+    for index, name in enumerate(views.VIEWS):
+        x, y = gap + index % 4 * (side + gap), gap + index // 4 * (side + gap + text)
+        view = Image.fromarray(views.draw(name, resolution)).resize(
+            (side, side), Image.Resampling.NEAREST
+        )
+        page.paste(view, (x, y + text))
+        ImageDraw.Draw(page).text((x, y), name, "#222222", ImageFont.load_default(size=14))
+    return np.array(page)
+
+
 def main() -> None:
     mine_actions = [2, 1, 0, 1, 1, 2, 1] * 2 + [1]
     mazes = stack([after("t-ls", [0] * 37), after("t-agreement", [0] * 145)], axis=0)
@@ -45,7 +59,7 @@ def main() -> None:
     walker = after("walker", [[-0.4, -0.2, 0.0, 0.2, 0.0, 0.1]] * 8, seed=5)
     robots = stack([cheetah, walker], axis=1)
     Image.fromarray(robots).quantize(128).save(IMAGES / "robots.png", optimize=True)
-    Image.fromarray(views.contact_sheet(scale=10)).save(IMAGES / "mc-ls-views.png", optimize=True)
+    Image.fromarray(contact_sheet()).save(IMAGES / "mc-ls-views.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from splagger.plots.export import drawable
 from splagger.plots.panels import AnalysisPanel, Figure, Panel
 from splagger.plots.styles import style_of
 from splagger.registry import ENVS
-from splagger.report.tables import claims_table, results_table, returns_table
+from splagger.report.tables import claims_table, returns_table
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.curves import read_curves
 from splagger.runs.folder import find_runs
@@ -203,11 +203,6 @@ def pictures() -> dict[str, bytes]:
     """Name → SVG of every figure for which there are data."""
     drawn = {name: drawable(figure, evidence()) for name, figure in FIGURES.items()}
     return {name: picture(FIGURES[name], lines, "svg") for name, lines in drawn.items() if lines}
-
-
-def results() -> str:
-    """What the README shows of the paper's experiments."""
-    return results_table(evidence(), "t-ls", "t-agreement", "t-latent", "planning").markdown()
 
 
 def returns() -> str:
@@ -481,7 +476,6 @@ TABLES: dict[str, Callable[[], str]] = {
         environments,
         methods,
         figures,
-        results,
         returns,
         claim_counts,
         claims_that_fail,

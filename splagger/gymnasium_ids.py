@@ -25,7 +25,7 @@ def register() -> None:
         if identifier not in gymnasium.registry:
             gymnasium.register(
                 identifier,
-                entry_point="splagger.bridges.gymnasium_ids:MetaEpisode",
+                entry_point="splagger.bridges.meta_episode:MetaEpisode",
                 kwargs={"name": name},
             )
 

@@ -1,31 +1,31 @@
-"""The paper's numbers, once: how each environment is trained, and what its returns mean. Needs no JAX."""
+"""The paper's numbers: training protocols and reference returns of each environment. Needs no JAX."""
 
 from typing import NamedTuple
 
-# The learning rates of the paper's sweeps, and how many seeds it trains at each.
+# The learning rates of the paper's sweeps, and the number of seeds per rate.
 PAPER_RATES = (3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
 PAPER_SEEDS = 3
 
 
 class Scale(NamedTuple):
-    """Returns of a meta-episode: that of a policy that guesses, and that of the best known policy."""
+    """Returns per meta-episode of a policy that guesses and of the best known policy."""
 
     guess: float
     best: float
 
 
 class ReferenceLine(NamedTuple):
-    """A return that a figure shows beside the curves, and the policy that earns it."""
+    """A return that figures show as a horizontal line, and the policy that earns it."""
 
     label: str
     value: float
 
 
 class Protocol(NamedTuple):
-    """How an environment is trained: episodes per task, frames per run.
+    """The training protocol of an environment: episodes per task and frames per run.
 
-    `scale` is None where the best return is unknown. `plateaus` are policies at which learning may stop.
-    `small` environments are not the paper's: they are for tests and demos.
+    `scale` is None if the best return is unknown. `plateaus` are suboptimal policies at which learning may stop.
+    `small` environments are not in the paper; they are for tests and demos.
     """
 
     episodes: int
@@ -40,8 +40,8 @@ class Protocol(NamedTuple):
         return self.scale.best if self.scale else None
 
 
-_DOORS = Scale(2.0, 16.0)  # four doors at +4 or -3: guessed, and known
-_PLANNING = Scale(1.76, 38.0)  # random actions; exploring once, then going straight to every goal
+_DOORS = Scale(2.0, 16.0)  # four doors that pay +4 or -3: guessed, and known
+_PLANNING = Scale(1.76, 38.0)  # random actions; exploring once, then taking the shortest paths
 _EXPLORES = 17.85  # exploring again after every goal: the best policy without observations
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -52,9 +52,8 @@ PROTOCOLS: dict[str, Protocol] = {
         1, 50_000_000, _PLANNING, (ReferenceLine("explores every time", _EXPLORES),)
     ),
     "planning-noobs": Protocol(1, 10_000_000, Scale(_PLANNING.guess, _EXPLORES)),
-    "mc-ls": Protocol(
-        2, 60_000_000, Scale(20.4, 27.4)
-    ),  # all rooms correct; the last door guessed or known
+    # All rooms are correct; the last door is guessed, or known.
+    "mc-ls": Protocol(2, 60_000_000, Scale(20.4, 27.4)),
     "cheetah-dir": Protocol(1, 75_000_000),
     "walker": Protocol(2, 75_000_000),
     "t-ls-demo": Protocol(4, 150_000, _DOORS, small=True),
@@ -71,7 +70,7 @@ SCALES: dict[str, Scale] = {name: p.scale for name, p in PAPER.items() if p.scal
 
 
 def reference_lines(env: str) -> tuple[ReferenceLine, ...]:
-    """Returns the best known return of an environment, then its plateaus; nothing where it is unknown."""
+    """Returns the best known return of an environment and its plateaus; nothing if that is unknown."""
     protocol = PROTOCOLS.get(env)
     if protocol is None or protocol.scale is None:
         return ()

@@ -1,4 +1,4 @@
-"""Tables: rows that are looked up by name, and rows that are shown to people."""
+"""Tables: lookup of rows by name, and tables as text or Markdown."""
 
 import difflib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
-    """Returns the row called `name`; if there is none, raises a SettingError that names the nearest ones.
+    """Returns the row called `name`; raises a SettingError with similar names if there is none.
 
     >>> lookup({"max": 1, "mean": 2}, "mex", "aggregator")
     Traceback (most recent call last):
@@ -26,14 +26,14 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a head and rows of strings; a line break in a cell separates its items."""
+    """A table with a title, column heads and rows of strings; line breaks separate the items of a cell."""
 
     title: str
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
     def text(self) -> str:
-        """Returns plain text with aligned columns, which can be piped.
+        """Returns plain text with aligned columns.
 
         >>> print(Table("Speed", ("machine", "frames/s"), [("laptop", "1,642")]).text())
         Speed
@@ -46,7 +46,7 @@ class Table:
         return "\n".join([self.title, *(f"  {row}".rstrip() for row in rows)])
 
     def markdown(self) -> str:
-        """Returns a Markdown table without its title.
+        """Returns a Markdown table without the title.
 
         >>> print(Table("", ("a", "b"), [("1", "x|y")]).markdown())
         | a | b |

@@ -1,5 +1,6 @@
-"""The examples run as scripts."""
+"""The examples run as a reader would run them, with training cut to its first evaluation."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,14 +9,28 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+
+
+def run(path, folder):
+    done = subprocess.run([sys.executable, path], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_there_are_examples():
     assert EXAMPLES
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@every_example
 def test_example_runs(path, tmp_path):
-    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    """A copy with `frames=1`: whole updates up to the first evaluation."""
+    short = tmp_path / path.name
+    short.write_text(re.sub(r"frames=[\d_]+", "frames=1", path.read_text()))
+    assert run(short, tmp_path)
+
+
+@pytest.mark.slow
+@every_example
+def test_example_runs_as_it_is(path, tmp_path):
+    assert run(path, tmp_path)

@@ -43,7 +43,10 @@ CASES = {
         {"id": ROOT, "apt_get": FAILS},
         f"{NOT_TESTED}the package lists cannot be fetched (no network?).\n",
     ),
-    "no package": ({"id": ROOT, "apt_get": NO_INSTALL}, f"{NOT_TESTED}apt-get cannot install it here.\n"),
+    "no package": (
+        {"id": ROOT, "apt_get": NO_INSTALL},
+        f"{NOT_TESTED}apt-get cannot install it here.\n",
+    ),
 }
 
 

@@ -79,10 +79,10 @@ def _write(
     origin: dict[str, Any],
 ) -> Path:
     """Measures these subjects, all of one environment, and writes the values with their provenance."""
-    lines, inputs = [], []
+    rows, inputs = [], []
     for subject in subjects:
         values, notes = measure(analysis, subject, options)
-        lines += values
+        rows += values
         inputs += notes
     folder = out / analysis.name / subjects[0].when
     description = {
@@ -97,7 +97,7 @@ def _write(
         "inputs": inputs,
         "provenance": origin,
     }
-    write_analysis(folder, lines, description)
+    write_analysis(folder, rows, description)
     return folder
 
 

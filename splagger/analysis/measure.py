@@ -26,12 +26,12 @@ def measure(
     agents = subject.agents, subject.normalizers
     with jax.default_matmul_precision("float32"):  # analyses measure small numbers
         values, inputs = jax.device_get(_measure_all(analysis, subject.env, options, agents, keys))
-    lines, notes = [], []
+    rows, notes = [], []
     for index, seed in enumerate(subject.seeds):
-        lines += rows_of(subject.method, seed, values[index], analysis.first_step)
+        rows += rows_of(subject.method, seed, values[index], analysis.first_step)
         first = jax.tree.map(lambda leaf, i=index: leaf[i], inputs)
         notes.append({"method": subject.method, "seed": seed, **_notable_steps(first)})
-    return lines, notes
+    return rows, notes
 
 
 @ft.partial(jax.jit, static_argnums=(0, 1, 2))

@@ -51,7 +51,7 @@ ROWS = (
     ),
     Analysis(
         "permutation",
-        "distance of the outputs for two orders of the same transitions",
+        "distance between the outputs for two orders of the same transitions",
         permutation_difference,
         sequences=5,
     ),
@@ -76,7 +76,7 @@ ROWS = (
     ),
     Analysis(
         "adaptation",
-        "reward of each step of a meta-episode, on average over tasks",
+        "reward of each step of a meta-episode, averaged over tasks",
         earned_at,
         methods=("splagger", "rnn"),
         sequences=200,

@@ -38,7 +38,7 @@ class TMaze(eqx.Module):
 
     >>> TMaze(length=1)
     Traceback (most recent call last):
-    ValueError: TMaze: length must be at least 2, got 1
+    splagger.errors.SettingError: TMaze: length must be at least 2, got 1
     """
 
     length: int = eqx.field(static=True, default=100)

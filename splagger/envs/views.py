@@ -190,19 +190,3 @@ def load(folder: str | pathlib.Path, resolution: int = CELLS) -> np.ndarray:
         small = image.resize((resolution, resolution), Image.Resampling.LANCZOS)
         images.append(normalize(np.asarray(small)))
     return np.stack(images)
-
-
-def contact_sheet(resolution: int = CELLS, scale: int = 12) -> np.ndarray:
-    """Returns a labeled 4 × 4 grid of all views as uint8 RGB, each pixel enlarged to `scale` pixels."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    side, gap, text = resolution * scale, 16, 20
-    page = Image.new("RGB", (4 * (side + gap) + gap, 4 * (side + gap + text) + gap), "#ffffff")
-    for index, name in enumerate(VIEWS):
-        x, y = gap + index % 4 * (side + gap), gap + index // 4 * (side + gap + text)
-        view = Image.fromarray(draw(name, resolution)).resize(
-            (side, side), Image.Resampling.NEAREST
-        )
-        page.paste(view, (x, y + text))
-        ImageDraw.Draw(page).text((x, y), name, "#222222", ImageFont.load_default(size=14))
-    return np.array(page)

@@ -1,4 +1,4 @@
-"""The paper as data: its figures, its claims with their tests, and what is still to be run."""
+"""The paper as data: its figures, its claims with their tests, and the runs that are missing."""
 
 from splagger.paper.claims import CLAIMS as CLAIMS
 from splagger.paper.claims import Claim as Claim

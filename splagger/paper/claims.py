@@ -1,14 +1,14 @@
 """The paper's empirical claims as rows of data, each with its test.
 
-Thresholds come from the environments and from the meaning of the paper's words, not from results. They are fractions of
-the scale from guessing to the best known policy:
+Thresholds come from the environments and from the wording of the paper, not from results. They are fractions of the
+scale from guessing to the best known policy:
 
-- "learned" is 90% of the scale, which no policy without the needed memory reaches; "near zero" is 10%.
-- A difference below 2% is no difference; methods within 10% are similar.
+- "Learned" is 90% of the scale, which no policy without the required memory reaches; "near zero" is 10%.
+- A difference below 2% is negligible; methods within 10% are similar.
 - On the Planning Game, the suboptimal policy explores again after every goal and earns 17.85. A method is beyond it if
-  it ends more than 2% of the scale above. (The first version of this threshold was 90% of the scale. SplAgger and the
-  RNN ended below that, so it would have called every method suboptimal; it was changed before the methods that the
-  claim is about were trained.)
+  it ends more than 2% of the scale above. The first version of this threshold was 90% of the scale. SplAgger and the
+  RNN ended below that, so it would have called every method suboptimal. It was changed before the methods that the
+  claim is about were trained.
 """
 
 from collections.abc import Sequence
@@ -35,9 +35,11 @@ Test = Comparison | Level | Sooner | Shape | Ordered
 
 
 class Claim(NamedTuple):
+    """A claim of the paper and its test."""
+
     name: str
     section: str
-    sentence: str  # the paper's, in other words
+    sentence: str  # a paraphrase of the paper
     test: Test
 
 
@@ -88,13 +90,13 @@ CLAIMS = (
     Claim(
         "max-over-rnn-mc-ls",
         "4",
-        "On MC-LS, the permutation invariant maximum earns more than the RNN.",
+        "On MC-LS, the permutation-invariant maximum earns more than the RNN.",
         Beats(Series("mc-ls", "splagger-nornn"), _on("mc-ls", "rnn")),
     ),
     Claim(
         "rnn-over-max-planning",
         "4",
-        "On the Planning Game, the RNN earns more than the permutation invariant maximum.",
+        "On the Planning Game, the RNN earns more than the permutation-invariant maximum.",
         Beats(Series("planning", "rnn"), _on("planning", "splagger-nornn")),
     ),
     Claim(
@@ -112,13 +114,13 @@ CLAIMS = (
     Claim(
         "splagger-highest-preview-mc-ls",
         "4",
-        "On MC-LS, SplAgger earns at least as much as RNN, maximum and straight-through maximum.",
+        "On MC-LS, SplAgger earns at least as much as the RNN, the maximum and the straight-through maximum.",
         AtLeast(MC, _on("mc-ls", "rnn", "splagger-nornn", "amrl-nornn")),
     ),
     Claim(
         "splagger-highest-preview-planning",
         "4",
-        "On the Planning Game, SplAgger earns at least as much as RNN, maximum and straight-through maximum.",
+        "On the Planning Game, SplAgger earns at least as much as the RNN, the maximum and the straight-through maximum.",
         AtLeast(PLAN, _on("planning", "rnn", "splagger-nornn", "amrl-nornn")),
     ),
     Claim(
@@ -130,7 +132,7 @@ CLAIMS = (
     Claim(
         "pearl-lower-cheetah",
         "5.1",
-        "On Cheetah-Dir, PEARL earns significantly less.",
+        "On Cheetah-Dir, PEARL earns significantly less than SplAgger.",
         Beats(CHEETAH, _on("cheetah-dir", "pearl")),
     ),
     Claim(
@@ -154,25 +156,25 @@ CLAIMS = (
     Claim(
         "rnn-fails-t-ls",
         "5.2",
-        "On T-LS, the RNN does not learn the optimal policy in the frames it is given.",
+        "On T-LS, the RNN does not learn the optimal policy within the given frames.",
         Fails("t-ls", ("rnn",), _learned("t-ls")),
     ),
     Claim(
         "rnn-fails-mc-ls",
         "5.2",
-        "On MC-LS, the RNN does not learn the optimal policy in the frames it is given.",
+        "On MC-LS, the RNN does not learn the optimal policy within the given frames.",
         Fails("mc-ls", ("rnn",), _learned("mc-ls")),
     ),
     Claim(
         "pearl-fails-t-ls",
         "5.2",
-        "On T-LS, PEARL does not learn the optimal policy in the frames it is given.",
+        "On T-LS, PEARL does not learn the optimal policy within the given frames.",
         Fails("t-ls", ("pearl",), _learned("t-ls")),
     ),
     Claim(
         "pearl-fails-mc-ls",
         "5.2",
-        "On MC-LS, PEARL does not learn the optimal policy in the frames it is given.",
+        "On MC-LS, PEARL does not learn the optimal policy within the given frames.",
         Fails("mc-ls", ("pearl",), _learned("mc-ls")),
     ),
     Claim(
@@ -190,7 +192,7 @@ CLAIMS = (
     Claim(
         "cnp-slower-t-ls",
         "5.2",
-        "On T-LS, CNP requires significantly more frames.",
+        "On T-LS, CNP requires significantly more frames than SplAgger.",
         Sooner(T_LS, _on("t-ls", "cnp"), _learned("t-ls")),
     ),
     Claim(
@@ -208,13 +210,13 @@ CLAIMS = (
     Claim(
         "splagger-fastest-planning",
         "5.3",
-        "On the Planning Game, SplAgger learns faster than all but the RNN.",
+        "On the Planning Game, SplAgger learns faster than all methods but the RNN.",
         Beats(PLAN, _on("planning", "amrl", "amrl-nornn", "splagger-nornn", "splagger-nosplit")),
     ),
     Claim(
         "rnn-fastest-planning",
         "5.3",
-        "On the Planning Game, the RNN learns faster than all but SplAgger.",
+        "On the Planning Game, the RNN learns faster than all methods but SplAgger.",
         Beats(
             Series("planning", "rnn"),
             _on("planning", "amrl", "amrl-nornn", "splagger-nornn", "splagger-nosplit"),
@@ -229,43 +231,43 @@ CLAIMS = (
     Claim(
         "amrl-nornn-near-zero-planning",
         "5.3",
-        "On the Planning Game, AMRL without an RNN learns no reasonable policy and earns almost nothing.",
+        "On the Planning Game, AMRL without an RNN does not learn a reasonable policy and earns almost nothing.",
         Fails("planning", ("amrl-nornn",), _level("planning", 0.1)),
     ),
     Claim(
         "beyond-suboptimal-planning",
         "5.3",
-        "On the Planning Game, SplAgger with and without an RNN end above the suboptimal exploration policy.",
+        "On the Planning Game, SplAgger ends above the suboptimal exploration policy with and without an RNN.",
         Learns("planning", ("splagger", "splagger-nornn"), BEYOND),
     ),
     Claim(
         "similar-end-planning",
         "5.3",
-        "On the Planning Game, SplAgger with and without an RNN end with similar returns.",
+        "On the Planning Game, SplAgger ends with similar returns with and without an RNN.",
         Comparable(PLAN, _on("planning", "splagger-nornn"), measure=at_the_end),
     ),
     Claim(
         "rnn-helps-early-planning",
         "5.3, 6.1",
-        "On the Planning Game, SplAgger with an RNN learns faster at first.",
+        "On the Planning Game, SplAgger initially learns faster with an RNN than without.",
         Sooner(PLAN, _on("planning", "splagger-nornn"), 0.9 * SUBOPTIMAL),
     ),
     Claim(
         "splagger-highest-agreement",
         "5.3",
-        "On T-Maze Agreement, no other operator and no RNN earns more than SplAgger.",
+        "On T-Maze Agreement, neither the RNN nor any other operator earns more than SplAgger.",
         AtLeast(AGREE, _on("t-agreement", "rnn", "splagger-avg", *BLENDS)),
     ),
     Claim(
         "rnn-avg-learn-agreement",
         "5.3",
-        "On T-Maze Agreement, the RNN and the average are able to learn.",
+        "On T-Maze Agreement, the RNN and the average are able to learn the task.",
         Learns("t-agreement", ("rnn", "splagger-avg"), _learned("t-agreement")),
     ),
     Claim(
         "rnn-avg-slower-agreement",
         "5.3",
-        "On T-Maze Agreement, the RNN and the average require more frames.",
+        "On T-Maze Agreement, the RNN and the average require more frames than SplAgger.",
         Sooner(AGREE, _on("t-agreement", "rnn", "splagger-avg"), _learned("t-agreement")),
     ),
     Claim(
@@ -277,37 +279,37 @@ CLAIMS = (
     Claim(
         "operators-alike-latent",
         "5.3",
-        "On T-Maze Latent, all operators used with SplAgger learn at about the same rate.",
+        "On T-Maze Latent, all operators used with SplAgger learn at about the same speed.",
         Comparable(LATENT, _on("t-latent", "splagger-avg", *BLENDS)),
     ),
     Claim(
         "average-over-max-latent",
         "5.3",
-        "On T-Maze Latent, without RNN and split, the average does better than the maximum.",
+        "On T-Maze Latent, without an RNN and without the split, the average outperforms the maximum.",
         Beats(Series("t-latent", "cnp"), _on("t-latent", "splagger-nornn")),
     ),
     Claim(
         "rnn-explores-noobs",
         "6.1",
-        "Without observations, the RNN learns to explore anew after every goal.",
+        "Without observations, the RNN learns to explore again after every goal.",
         Learns("planning-noobs", ("rnn",), _learned("planning-noobs")),
     ),
     Claim(
         "max-cannot-explore-noobs",
         "6.1",
-        "Without observations, SplAgger without an RNN does not learn to explore anew after every goal.",
+        "Without observations, SplAgger without an RNN does not learn to explore again after every goal.",
         Fails("planning-noobs", ("splagger-nornn",), _learned("planning-noobs")),
     ),
     Claim(
         "first-gradient-decays",
         "6.2",
-        "The gradient with respect to the first input decays over time in normal sequence models.",
+        "The gradient with respect to the first input decays over time in standard sequence models.",
         Decays(FIRST, ("rnn", "splagger", "splagger-nornn")),
     ),
     Claim(
         "first-gradient-persists-amrl",
         "6.2",
-        "AMRL keeps the gradient with respect to the first input from decaying.",
+        "AMRL prevents the gradient with respect to the first input from decaying.",
         Persists(FIRST, ("amrl",)),
     ),
     Claim(
@@ -325,55 +327,55 @@ CLAIMS = (
     Claim(
         "input-gradient-grows-rnn",
         "6.2",
-        "The RNN's final gradient grows toward the last input: recent transitions are privileged.",
+        "The RNN's final gradient grows toward the last input: it favors recent transitions.",
         Grows(INPUTS, ("rnn",)),
     ),
     Claim(
         "permutation-order",
         "6.2",
-        "The RNN is the most permutation variant, SplAgger less, SplAgger without an RNN the least.",
+        "The RNN depends most on the order of its inputs, SplAgger less, and SplAgger without an RNN least.",
         Ordered(ORDER, ("rnn", "splagger", "splagger-nornn")),
     ),
     Claim(
         "kl-weight-t-ls",
         "Appendix B",
-        "On T-LS, a KL weight of 10⁻⁶ gives PEARL the greatest return over training.",
+        "On T-LS, a KL weight of 10⁻⁶ gives PEARL the highest return over training.",
         AtLeast(_kl("t-ls", [1e-6])[0], _kl("t-ls", (1.0, 1e-2, 1e-4, 0.0))),
     ),
     Claim(
         "kl-weight-walker",
         "Appendix B",
-        "On Walker, a KL weight of 10⁻⁶ gives PEARL the greatest return over training.",
+        "On Walker, a KL weight of 10⁻⁶ gives PEARL the highest return over training.",
         AtLeast(_kl("walker", [1e-6])[0], _kl("walker", (1.0, 1e-2, 1e-4, 0.0))),
     ),
     Claim(
         "kl-weight-zero-t-ls",
         "Appendix B",
-        "On T-LS, a KL weight of 0 ends with similar returns: the stochastic latent is not useful.",
+        "On T-LS, PEARL ends with similar returns at a KL weight of 0: the stochastic latent is not useful.",
         Comparable(_kl("t-ls", [1e-6])[0], _kl("t-ls", [0.0]), measure=at_the_end),
     ),
     Claim(
         "temperature-softmax",
         "Appendix B",
-        "On T-LS, 0.1 is a better first temperature of the softmax than 1.",
+        "On T-LS, the softmax learns better with an initial temperature of 0.1 than of 1.",
         Beats(_temperature("softmax-nornn", 0.1), (_temperature("softmax-nornn", 1.0),)),
     ),
     Claim(
         "temperature-wsoftmax",
         "Appendix B",
-        "On T-LS, 0.1 is a better first temperature of the weighted softmax than 1.",
+        "On T-LS, the weighted softmax learns better with an initial temperature of 0.1 than of 1.",
         Beats(_temperature("wsoftmax-nornn", 0.1), (_temperature("wsoftmax-nornn", 1.0),)),
     ),
     Claim(
         "vari-helps-t-ls",
         "Appendix C",
-        "On T-LS, training by reconstruction raises PEARL's returns slightly.",
+        "On T-LS, training by reconstruction slightly raises PEARL's returns.",
         Beats(Series("t-ls", "pearl-vari"), _on("t-ls", "pearl")),
     ),
     Claim(
         "vari-helps-cheetah",
         "Appendix C",
-        "On Cheetah-Dir, training by reconstruction raises PEARL's returns slightly.",
+        "On Cheetah-Dir, training by reconstruction slightly raises PEARL's returns.",
         Beats(Series("cheetah-dir", "pearl-vari"), _on("cheetah-dir", "pearl")),
     ),
     Claim(
@@ -397,13 +399,13 @@ CLAIMS = (
     Claim(
         "variance-falls-trained",
         "Appendix D",
-        "After training, the variance of PEARL's latent falls rapidly to zero too.",
+        "After training, the variance of PEARL's latent also falls rapidly to zero.",
         Decays(TRAINED, ("pearl",)),
     ),
     Claim(
         "variance-like-one-over-t",
         "Appendix D",
-        "At initialization, the variance falls like 1/t.",
+        "At initialization, the variance of PEARL's latent falls like 1/t.",
         LikeOneOverT(VARIANCE, ("pearl",)),
     ),
     Claim(
@@ -421,31 +423,31 @@ CLAIMS = (
     Claim(
         "transformer-fails-t-ls",
         "Appendix F",
-        "On T-LS, the Transformer does not learn in the frames it is given.",
+        "On T-LS, the Transformer does not learn within the given frames.",
         Fails("t-ls", ("transformer",), _learned("t-ls")),
     ),
     Claim(
         "transformer-below-splagger",
         "Appendix F",
-        "On T-LS, SplAgger outperforms the Transformer significantly.",
+        "On T-LS, SplAgger significantly outperforms the Transformer.",
         Beats(T_LS, _on("t-ls", "transformer")),
     ),
     Claim(
         "wavg-below-max",
         "Appendix G",
-        "On T-Maze Agreement, the weighted average does worse than maximum.",
+        "On T-Maze Agreement, the weighted average performs worse than the maximum.",
         Beats(AGREE, _on("t-agreement", "splagger-wavg")),
     ),
     Claim(
         "wavg-below-softmax",
         "Appendix G",
-        "On T-Maze Agreement, the weighted average does worse than softmax.",
+        "On T-Maze Agreement, the weighted average performs worse than the softmax.",
         Beats(Series("t-agreement", "splagger-softmax"), _on("t-agreement", "splagger-wavg")),
     ),
     Claim(
         "wavg-below-wsoftmax",
         "Appendix G",
-        "On T-Maze Agreement, the weighted average does worse than wsoftmax.",
+        "On T-Maze Agreement, the weighted average performs worse than the weighted softmax.",
         Beats(Series("t-agreement", "splagger-wsoftmax"), _on("t-agreement", "splagger-wavg")),
     ),
     Claim(

@@ -1,8 +1,8 @@
-"""Kinds of claims about learning curves: which method earns more, which learns, which is faster.
+"""Tests of claims about learning curves: which method earns more, which learns, which is faster.
 
-Differences are fractions of the environment's scale, from guessing (0) to the best known policy (1); without a
-known scale, from untrained agents to the best of those compared. All kinds look at the seeds that the
-rate was not chosen on, where there are enough.
+Differences are fractions of the environment's scale, from guessing (0) to the best known policy (1). Without a known
+scale, it reaches from untrained agents to the best of the compared methods. All tests use seeds that the rate was not
+chosen on if there are enough.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ MEASURES = {over_training: "mean return over training", at_the_end: "return at t
 
 
 def name_of(series: Series) -> str:
-    """Returns the label of the method, followed by the settings it was given."""
+    """Returns the label of the method, followed by its given settings."""
     words = [
         f"{name.replace('_', ' ').replace('kl', 'KL')} {value:g}" for name, value in series.given
     ]
@@ -46,7 +46,7 @@ def name_of(series: Series) -> str:
 
 
 def _enough(evidence: Evidence, series: Series) -> Chosen | None:
-    """Unbiased if that leaves enough seeds, else the paper's choice if that has enough."""
+    """Returns the unbiased choice if it has enough seeds, else the paper's if that has; else None."""
     for chosen in (evidence.unbiased(series), evidence.as_in_paper(series)):
         if chosen is not None and len(chosen.curves) >= SEEDS:
             return chosen
@@ -54,7 +54,7 @@ def _enough(evidence: Evidence, series: Series) -> Chosen | None:
 
 
 def _lacking(evidence: Evidence, *all_series: Series) -> str:
-    """Why there is no verdict, in words; empty if there can be one."""
+    """Returns why the data do not suffice for a verdict; empty if they do."""
     for series in all_series:
         if evidence.members(series) is None:
             return f"no run of {name_of(series)} on {series.env}"
@@ -67,20 +67,20 @@ def _lacking(evidence: Evidence, *all_series: Series) -> str:
 
 
 def _cut(chosen: list[Chosen]) -> list[np.ndarray]:
-    """The curves up to the last frame that all have."""
+    """Returns the curves up to the last frame that all have."""
     last = min(c.frames[-1] for c in chosen)
     return [c.curves[:, c.frames <= last] for c in chosen]
 
 
 def _scale(env: str, curves: list[np.ndarray]) -> Scale:
-    """Where the best is not above the guess, nothing was learned: there is no scale."""
+    """Returns the scale. If `best` is not above `guess`, nothing was learned and there is no scale."""
     untrained = float(np.mean([c[:, 0].mean() for c in curves]))
     return SCALES.get(env) or Scale(untrained, float(max(at_the_end(c).mean() for c in curves)))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`first` against each of `others`: a difference of means, as a fraction of the scale."""
+    """Compares `first` with each of `others`: the difference of means as a fraction of the scale."""
 
     first: Series
     others: tuple[Series, ...]
@@ -110,9 +110,9 @@ class Comparison:
             return Finding(about, UNKNOWN, note="neither is better than untrained")
         first, second = (self.measure(c) / (scale.best - scale.guess) for c in curves)
         effect = estimate(difference, first, second)
-        chance = float(improvement(first, second))
+        probability = float(improvement(first, second))
         seeds = " and ".join(f"{len(c.curves)} ({c.source})" for c in chosen)
-        note = f"P(more) = {chance:.2f}; seeds: {seeds}"
+        note = f"P(more) = {probability:.2f}; seeds: {seeds}"
         return Finding(about, decide(effect, self.region), effect, note)
 
     def _names(self) -> str:
@@ -120,7 +120,7 @@ class Comparison:
 
 
 class Beats(Comparison):
-    """More than any of the others by more than what does not matter (2% of the scale)."""
+    """`first` is above each of the others by more than the margin."""
 
     @property
     def region(self) -> Region:
@@ -131,7 +131,7 @@ class Beats(Comparison):
 
 
 class AtLeast(Comparison):
-    """Not less than any of the others by more than what does not matter."""
+    """`first` is not below any of the others by more than the margin."""
 
     @property
     def region(self) -> Region:
@@ -143,7 +143,7 @@ class AtLeast(Comparison):
 
 @dataclass(frozen=True)
 class Comparable(Comparison):
-    """Within a tenth of the scale of each of the others: a gap that a reader of the figure would call small."""
+    """`first` is within a tenth of the scale of each of the others, which looks like a small gap in a figure."""
 
     margin: float = 0.1
 
@@ -157,7 +157,7 @@ class Comparable(Comparison):
 
 @dataclass(frozen=True)
 class Level:
-    """Where methods end: the return of the last tenth of training against a level."""
+    """Compares the return over the last tenth of training with a level."""
 
     env: str
     methods: tuple[str, ...]
@@ -188,7 +188,7 @@ class Level:
 
 
 class Learns(Level):
-    """Ends above the level."""
+    """Every method ends above the level."""
 
     @property
     def region(self) -> Region:
@@ -199,7 +199,7 @@ class Learns(Level):
 
 
 class Fails(Level):
-    """Ends below the level."""
+    """Every method ends below the level."""
 
     @property
     def region(self) -> Region:
@@ -211,18 +211,18 @@ class Fails(Level):
 
 @dataclass(frozen=True)
 class Sooner:
-    """Reaches a level in fewer frames: log₂ of how many times as many the others need.
+    """`first` reaches a level in fewer frames; the effect is log₂ of the ratio of frames.
 
-    A seed that never reaches it counts as if it did at the very end. Seeds of the others that never do make the
-    effect too small to refute the claim, seeds of `first` too large to confirm it.
+    A seed that never reaches the level counts as if it did at the end of training. Such seeds of the others make the
+    effect too small, so the claim cannot be refuted. Such seeds of `first` make it too large to confirm the claim.
     """
 
     first: Series
     others: tuple[Series, ...]
     level: float
-    factor: float = 1.5  # half as many frames again: what "significantly more" is taken to mean
+    factor: float = 1.5  # the meaning of "significantly more" frames
 
-    unit = "log₂ of times as many frames"
+    unit = "log₂ of the ratio of frames"
 
     def evaluate(self, evidence: Evidence) -> Verdict:
         return conclude([self._against(evidence, other) for other in self.others])
@@ -238,11 +238,11 @@ class Sooner:
         outcome = decide(effect, Region(low=float(np.log2(self.factor))))
         unsure = (outcome == HOLDS and early) or (outcome == FAILS and late)
         note = f"{first.mean() / 1e6:.3g} and {second.mean() / 1e6:.3g} million frames"
-        note += f"; {early} and {late} seeds never get there" if early or late else ""
+        note += f"; {early} and {late} seeds never reach the level" if early or late else ""
         return Finding(about, UNKNOWN if unsure else outcome, effect, note)
 
     def _frames(self, frames: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, int]:
-        """([S] frames at which the smoothed curve first reaches the level, how many never do)."""
+        """Returns the frames [S] at which smoothed curves first reach the level, and the number that never do."""
         found, never = [], 0
         for curve in curves:
             reached = np.flatnonzero(smooth(curve) >= self.level)

@@ -1,4 +1,4 @@
-"""The paper's figures as rows of data: panel → environment and methods, or analysis."""
+"""The paper's figures as rows of data: each panel shows methods on an environment, or an analysis."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ ANALYZED = ("splagger", "rnn", "amrl", "splagger-nornn")
 PREVIEWED = ("splagger", "rnn", "splagger-nornn", "amrl-nornn")
 MAX = {"splagger-nornn": "Max", "amrl-nornn": "Max-ST"}
 
-# from strong to none, dark to light: matplotlib's cividis, which every reader sees in order
+# From strong to zero, dark to light: matplotlib's cividis, which is ordered for color-blind readers too.
 KL_WEIGHTS = {
     1.0: Style("KL weight 1", "#00224E"),
     1e-2: Style("KL weight 10⁻²", "#424E6E"),

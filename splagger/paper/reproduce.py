@@ -1,4 +1,4 @@
-"""What the paper's figures still lack: the experiments and commands that make it."""
+"""The experiments and commands for what the paper's figures still lack."""
 
 import shlex
 from collections.abc import Sequence
@@ -17,28 +17,28 @@ FIRST_FRESH_SEED = 100  # above the seeds of every sweep
 
 
 class Plan(NamedTuple):
-    """One experiment to be run, and its purpose."""
+    """An experiment to run, and its purpose."""
 
     run: Run
     purpose: str
 
     @property
     def frames(self) -> int:
-        """Frames of all members together."""
+        """Total frames of all members."""
         return self.run.frames * len(self.run.points)
 
 
 def sweeps(figures: Sequence[Figure], evidence: Evidence) -> list[Plan]:
-    """Returns the paper's rates and seeds of every method that a figure lacks, the shortest first."""
+    """Returns one plan per method that a figure lacks, with the paper's rates and seeds, the shortest first."""
     lacking = [series for figure in figures for series in figure.missing(evidence).series]
     plans = [Plan(_run(group), "the best rate") for group in _grouped(lacking)]
     return sorted(plans, key=lambda plan: plan.frames)
 
 
 def fresh_seeds(figures: Sequence[Figure], evidence: Evidence, seeds: int) -> list[Plan]:
-    """Returns seeds that took no part in choosing the rate, for every method that was swept and has none yet.
+    """Returns plans with seeds that the rate was not chosen on, for every swept method that has none yet.
 
-    Experiments that compare settings (KL weights, temperatures) need none: the choice is what they are about.
+    Experiments that compare settings (KL weights, temperatures) need none, since the comparison is their purpose.
     """
     panels = [panel for figure in figures for panel in figure.panels]
     wanted = dict.fromkeys(
@@ -59,7 +59,7 @@ def fresh_seeds(figures: Sequence[Figure], evidence: Evidence, seeds: int) -> li
 
 
 def _grouped(series: Sequence[Series]) -> list[list[Series]]:
-    """Groups the series of one method on one environment: their sweeps are one run."""
+    """Groups the series by method and environment; each group is one run."""
     groups: dict[tuple[str, str], list[Series]] = {}
     for one in dict.fromkeys(series):
         groups.setdefault(one.name, []).append(one)
@@ -69,7 +69,7 @@ def _grouped(series: Sequence[Series]) -> list[list[Series]]:
 def commands(
     missing: Missing, evidence: Evidence, out: str | Path, analyses: str | Path
 ) -> list[str]:
-    """Returns one command per run or analysis that is missing."""
+    """Returns one command per missing run or analysis."""
     groups = _grouped(missing.series)
     planned = {group[0].name: group for group in groups}
     lines = [_training(group, out) for group in groups]
@@ -86,12 +86,12 @@ def commands(
 
 
 def analyzed_series(key: AnalysisKey) -> Series | None:
-    """Returns whose trained agents an analysis is about; None at initialization."""
+    """Returns the series whose trained agents are analyzed; None at initialization."""
     return None if key.when == INITIALIZATION else Series(key.when, "pearl")
 
 
 def _training(series: list[Series], out: str | Path) -> str:
-    """The command that trains the paper's rates and seeds into the folder where figures look."""
+    """Returns the command that trains these series with the paper's rates and seeds into `out`."""
     env, method = series[0].name
     try:
         run = _run(series)
@@ -102,7 +102,7 @@ def _training(series: list[Series], out: str | Path) -> str:
 
 
 def _run(series: list[Series]) -> Run:
-    """The run that sweeps all settings of these series, which are of one method on one environment."""
+    """Returns the run that sweeps all settings of these series of one method on one environment."""
 
     def swept(name):
         return tuple(dict.fromkeys(v for s in series for k, v in s.given if k == name))

@@ -1,9 +1,9 @@
-"""Kinds of claims about analyses: what decays, grows or stays flat along a sequence, and in which order.
+"""Tests of claims about analyses: which values decay, grow or stay flat along a sequence, and in which order.
 
 A trend is the number of decades from the mean over the first third of the steps to the mean over the last third.
-Thirds are long enough that single steps do not decide, and far enough apart that what grows like t rises by
-0.7 decades and what falls like 1/t falls by 1.0. Half a decade (a factor of about 3) is the edge between flat and
-not: the least that reads as a slope on the paper's logarithmic axis.
+Thirds are long enough that single steps do not matter. They are far enough apart that values that grow like t rise by
+0.7 decades, and values that fall like 1/t fall by 1.0. The threshold for a trend is half a decade (a factor of about
+3), the smallest slope that is visible on the paper's logarithmic axis.
 """
 
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from splagger.stats.estimates import LAST, Estimate, difference, estimate
 from splagger.stats.evidence import AnalysisValues, Evidence
 
 EDGE = 0.5  # decades
-TINY = 1e-12  # of the largest value: zero has no logarithm
+TINY = 1e-12  # the smallest value as a fraction of the largest: zero has no logarithm
 
 
 def _samples(analysis: AnalysisValues) -> np.ndarray:
-    """[seeds, T], nowhere zero: dimensions of one agent are no samples of their own."""
+    """Returns positive samples [seeds, T]; the dimensions of one agent are not independent, hence averaged."""
     rows = analysis.values.mean(axis=1)
     return np.maximum(rows, TINY * max(float(np.nanmax(rows)), TINY))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Something about each method's values along the steps, which lies in a region."""
+    """Tests whether the trend of each method's values along the steps lies in a region."""
 
     analysis: AnalysisKey
     methods: tuple[str, ...]
@@ -52,7 +52,7 @@ class Shape:
         return Finding(name, decide(effect, self.region), effect, f"{len(samples)} seeds")
 
     def effect(self, steps: np.ndarray, samples: np.ndarray) -> Estimate:
-        """Of means over seeds too, since a maximum's gradient is zero almost everywhere."""
+        """Estimates the trend from means over seeds, since the gradient of a maximum is zero almost everywhere."""
         third = max(1, samples.shape[1] // 3)
         first, last = samples[:, :third].mean(axis=1), samples[:, -third:].mean(axis=1)
         decades = lambda picks: np.log10(last[picks].mean(axis=-1) / first[picks].mean(axis=-1))  # noqa: E731
@@ -80,7 +80,7 @@ class Flat(Shape):
 
 
 class LikeOneOverT(Shape):
-    """The slope of log value against log t, after the first tenth, is -1 within a tenth."""
+    """The slope of log value against log t, after the first tenth of the steps, is -1 ± 0.1."""
 
     unit = "exponent of t"
     region, verb = Region(-1.1, -0.9), "is proportional to tᵏ with k within 0.1 of -1"
@@ -96,9 +96,9 @@ class LikeOneOverT(Shape):
 
 @dataclass(frozen=True)
 class Ordered:
-    """Values, averaged over the second half of the steps, fall from each method to the next.
+    """Tests whether values, averaged over the second half of the steps, fall from each method to the next.
 
-    The margin is a hundredth of a unit vector's length, since encodings have unit magnitude.
+    The margin is a hundredth of the length of encodings, which are unit vectors.
     """
 
     analysis: AnalysisKey

@@ -1,7 +1,7 @@
-"""From an effect with its interval to a verdict: one rule for every claim.
+"""Verdicts from effects with intervals: one decision rule for every claim.
 
-A claim names a region of effects. It holds if the whole 95% interval lies in the region, and does not hold if no part of
-it does; otherwise the data do not decide.
+A claim names a region of effects. It holds if the whole 95% interval lies in the region, and does not hold if no part
+of it does. Otherwise there is not enough data.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from splagger.stats.estimates import Estimate
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
-SEEDS = 3  # the least; with three, an interval spans from the worst seed to the best
+SEEDS = 3  # the minimum; with three seeds, an interval reaches from the worst to the best
 
 
 class Region(NamedTuple):
@@ -22,7 +22,7 @@ class Region(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One comparison that a claim rests on."""
+    """The outcome of one comparison that a claim depends on."""
 
     about: str
     outcome: str
@@ -31,14 +31,14 @@ class Finding(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a claim, and the comparisons that it rests on."""
+    """The outcome of a claim, and the comparisons that it depends on."""
 
     outcome: str
     findings: tuple[Finding, ...]
 
 
 def decide(effect: Estimate, region: Region) -> str:
-    """Returns whether the interval lies in the region, outside of it, or across its edge.
+    """Returns the outcome: whether the interval lies in the region, outside of it, or across its boundary.
 
     >>> decide(Estimate(2.0, 1.0, 3.0), Region(low=0.5))
     'holds'
@@ -53,7 +53,7 @@ def decide(effect: Estimate, region: Region) -> str:
 
 
 def conclude(findings: Sequence[Finding]) -> Verdict:
-    """Returns the verdict: a claim holds if all its parts hold, and one that does not is enough to refute it."""
+    """Returns the verdict: a claim holds if all its parts hold, and is refuted if one part is."""
     outcomes = {finding.outcome for finding in findings}
     outcome = next(o for o in (FAILS, UNKNOWN, HOLDS) if o in outcomes)
     return Verdict(outcome, tuple(findings))

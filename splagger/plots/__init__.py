@@ -1,4 +1,4 @@
-"""How things look: styles, panels and drawing. Needs NumPy, pandas and matplotlib, no JAX."""
+"""Figures: styles, panels, drawing and export. Needs NumPy, pandas and matplotlib, not JAX."""
 
 from splagger.plots.adaptation import draw_adaptation as draw_adaptation
 from splagger.plots.draw import picture as picture

@@ -1,4 +1,4 @@
-"""The cumulative return within a meta-episode, drawn from the files of the analysis."""
+"""The picture of the cumulative return within a meta-episode, from the files of the analysis."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,8 @@ from splagger.stats.evidence import AnalysisValues, Evidence
 class AdaptationPanel(AnalysisPanel):
     """Cumulative return against the step of the meta-episode.
 
-    Policies that do not use what they have seen of their task give a straight line (`plateaus`). The curve of an
-    agent that learns within the task bends upward.
+    Policies that do not adapt to their task give a straight line (`plateaus`). The curve of an agent that adapts
+    bends upward.
     """
 
     y_label: str = "cumulative return"
@@ -40,7 +40,7 @@ def _straight(plateau: ReferenceLine, steps: float) -> Line:
 
 
 def draw_adaptation(folder: str | Path) -> list[Path]:
-    """Draws adaptation.png beside the files."""
+    """Draws adaptation.png into the folder of an analysis and returns its path."""
     folder = Path(folder)
     about = read_description(folder)
     protocol = PROTOCOLS.get(about["env"])

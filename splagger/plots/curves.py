@@ -1,4 +1,4 @@
-"""Learning curves of anybody's runs: one panel for an environment, one line for a method with its settings."""
+"""Learning curves of any runs: one panel per environment, one line per method and settings."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from splagger.stats.variants import Variant
 
 
 def curves_of(
-    rivals: Sequence[Variant], references: tuple[ReferenceLine, ...] = ()
+    compared: Sequence[Variant], references: tuple[ReferenceLine, ...] = ()
 ) -> tuple[CurvePanel, list[Line]]:
-    """All of `rivals`, who are of one environment, each at its best rate."""
-    name, last = rivals[0].env, max(one.members.frames[-1] for one in rivals)
+    """Returns the panel and lines of variants on one environment, each at its best rate."""
+    name, last = compared[0].env, max(one.members.frames[-1] for one in compared)
     unit, word = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
-    labels = _labels([", ".join([one.method, *one.distinguishing(rivals)]) for one in rivals])
-    lines = [_line(one, label, unit) for one, label in zip(rivals, labels, strict=True)]
+    labels = _labels([", ".join([one.method, *one.distinguishing(compared)]) for one in compared])
+    lines = [_line(one, label, unit) for one, label in zip(compared, labels, strict=True)]
     lines.sort(key=lambda line: -line.mean.mean())
     panel = CurvePanel(name, name, (), references, f"frames ({word})")
     return panel, distinct(lines)
@@ -28,22 +28,21 @@ def _line(one: Variant, label: str, unit: float) -> Line:
 
 
 def _labels(names: list[str], most: int = 44) -> list[str]:
-    """Names stand beside the lines, where there is not much room: of long ones beginning and end, if that tells
-    them apart."""
+    """Shortens long names to their beginning and end if they stay distinct; labels have little room."""
     half = most // 2
     short = [n if len(n) <= most else f"{n[:half]}…{n[-half + 1 :]}" for n in names]
     return short if len(set(short)) == len(set(names)) else names
 
 
 def distinct(lines: list[Line]) -> list[Line]:
-    """A line whose color another has already gets a spare one, as long as there are some."""
+    """Gives lines whose color is already taken a spare color while there are any."""
     own = {line.style.color for line in lines}
     spare = [color for color in SPARE if color not in own]
-    taken, apart = set(), []
+    taken, found = set(), []
     for line in lines:
         color = line.style.color
         if color in taken and spare:
             color = spare.pop(0)
         taken.add(color)
-        apart.append(line._replace(style=line.style._replace(color=color)))
-    return apart
+        found.append(line._replace(style=line.style._replace(color=color)))
+    return found

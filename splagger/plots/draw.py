@@ -1,4 +1,4 @@
-"""Drawing figures: a method looks the same everywhere, and the same lines give the same bytes."""
+"""Drawing of figures: the same lines give the same bytes."""
 
 import io
 from collections.abc import Sequence
@@ -10,21 +10,26 @@ from splagger.plots.panels import Figure, Line, Panel
 
 Drawn = Sequence[tuple[Panel, Sequence[Line]]]
 
-# No file says when, where or by which version it was drawn: equal figures have equal bytes.
+# Files do not contain dates or versions, so that equal figures have equal bytes.
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
 }
 
-HALF = (0, (5, 5))  # the dashes of a line that would hide another
-LOWEST = 1e-9  # of the largest value: where a logarithmic axis ends
-# Where the label of a reference line stands: that of the best return above its line at the left, where curves are far
-# below; others below theirs at the right. (fraction of the width, offset in points, alignment)
+HALF = (0, (5, 5))  # the dashes of a line that would otherwise hide another
+LOWEST = 1e-9  # the lower end of a logarithmic axis, as a fraction of the largest value
+# Labels of reference lines: (fraction of the width, offset in points, alignment). The label of the best return is above
+# its line on the left, where curves are far below; other labels are below their lines on the right.
 BEST_LABEL = (0, (3, 2), {})
-READABLE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5}  # on any curve
+READABLE = {
+    "facecolor": "white",
+    "edgecolor": "none",
+    "alpha": 0.75,
+    "pad": 0.5,
+}  # readable on any curve
 PLATEAU_LABEL = (1, (-3, -3), {"ha": "right", "va": "top", "bbox": READABLE})
-WIDTHS = {2: 4.2, 3: 3.6}  # inches of a panel, by how many stand side by side
+WIDTHS = {2: 4.2, 3: 3.6}  # number of columns → panel width in inches
 
 
 def picture(figure: Figure, drawn: Drawn, kind: str) -> bytes:
@@ -52,7 +57,7 @@ def picture(figure: Figure, drawn: Drawn, kind: str) -> bytes:
 def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
     axes.set_yscale("log" if panel.log else "linear")
     below: list[Line] = []
-    for line in reversed(lines):  # the first, the method it is about, lies on top
+    for line in reversed(lines):  # the first line is drawn on top
         hides = any(np.array_equal(line.mean, other.mean) for other in below)
         _line(axes, line, HALF if hides else line.style.dash, panel.log)
         below.append(line)
@@ -77,18 +82,18 @@ def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
 
 
 def _line(axes, line: Line, dash, log: bool) -> None:
-    """Draws a line with its interval. On a logarithmic axis it breaks at zeros; a lone point is drawn as a dot."""
+    """Draws a line with its interval. On a logarithmic axis it breaks at zeros; an isolated point becomes a dot."""
     color = line.style.color
     mean = np.where(line.mean > 0, line.mean, np.nan) if log else line.mean
     padded = np.isnan(np.pad(mean, 1, constant_values=np.nan))
-    alone = padded[:-2] & ~padded[1:-1] & padded[2:]
-    axes.plot(line.x[alone], mean[alone], ".", color=color, markersize=7)
+    isolated = padded[:-2] & ~padded[1:-1] & padded[2:]
+    axes.plot(line.x[isolated], mean[isolated], ".", color=color, markersize=7)
     axes.plot(line.x, mean, color=color, linestyle=dash, linewidth=line.width)
     axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.18, linewidth=0)
 
 
 def _legend(canvas, first, drawn: Drawn) -> None:
-    """Draws one legend for all panels; a single panel has its labels beside the lines."""
+    """Draws one legend for all panels; a single panel has labels beside its lines instead."""
     named = [line for _, lines in drawn for line in lines if line.named]
     if len(drawn) == 1 and not drawn[0][0].log:
         return _beside(first, named)
@@ -106,30 +111,30 @@ def _legend(canvas, first, drawn: Drawn) -> None:
 
 
 def _plain(text: str) -> str:
-    """Escapes dollar signs, which would start a formula."""
+    """Escapes dollar signs, which would otherwise start a formula."""
     return text.replace("$", r"\$")
 
 
 def _beside(axes, lines: Sequence[Line]) -> None:
-    """Puts labels at the ends of the lines, moved apart where they would overlap."""
+    """Draws labels at the ends of the lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     gap = 0.07 * (high - low)
     ends = sorted((float(line.mean[-1]), line.style.label, line.style.color) for line in lines)
-    places = [value for value, _, _ in ends]
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    places[-1] = min(places[-1], high)
-    for i in reversed(range(len(places) - 1)):
-        places[i] = min(places[i], places[i + 1] - gap)
+    heights = [value for value, _, _ in ends]
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + gap)
+    heights[-1] = min(heights[-1], high)
+    for i in reversed(range(len(heights) - 1)):
+        heights[i] = min(heights[i], heights[i + 1] - gap)
     offset = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "weight": "bold"}
-    for place, (_, label, color) in zip(places, ends, strict=True):
+    for height, (_, label, color) in zip(heights, ends, strict=True):
         axes.annotate(
-            _plain(label), (1, place), xycoords=("axes fraction", "data"), color=color, **offset
+            _plain(label), (1, height), xycoords=("axes fraction", "data"), color=color, **offset
         )
 
 
 STYLE = {
-    "font.family": "DejaVu Sans",  # it comes with matplotlib, so every machine draws the same
+    "font.family": "DejaVu Sans",  # included in matplotlib, so that all machines draw the same
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,

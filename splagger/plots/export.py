@@ -1,4 +1,4 @@
-"""A figure on disk: PNG to look at, PDF to print, CSV to check."""
+"""Writes figures to disk as PNG, PDF and CSV."""
 
 import csv
 import io
@@ -12,13 +12,13 @@ COLUMNS = ("panel", "label", "method", "rate", "seeds", "source", "x", "mean", "
 
 
 def drawable(figure: Figure, evidence: Evidence) -> Drawn:
-    """The panels that have anything to show, with their lines."""
+    """Returns the panels that have lines, with these lines."""
     pairs = [(panel, panel.lines(evidence)) for panel in figure.panels]
     return [(panel, lines) for panel, lines in pairs if lines]
 
 
 def table(drawn: Drawn) -> str:
-    """Every point of every line as CSV, six digits."""
+    """Returns every point of every line as CSV, with six significant digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -32,7 +32,7 @@ def table(drawn: Drawn) -> str:
 
 
 def save(figure: Figure, evidence: Evidence, folder: str | Path) -> list[Path]:
-    """Writes <folder>/<figure>.png, .pdf and .csv; nothing if there is nothing to show."""
+    """Writes <folder>/<figure>.png, .pdf and .csv, and returns their paths; none if there are no lines."""
     drawn = drawable(figure, evidence)
     if not drawn:
         return []

@@ -1,4 +1,4 @@
-"""What a memory remembers, drawn from the files of the analysis: numpy and matplotlib, no jax."""
+"""The picture of a memory's contents, from the files of the analysis. Needs no JAX."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,12 +9,12 @@ from splagger.errors import SettingError
 from splagger.plots.draw import STYLE
 from splagger.runs.analyses import INITIALIZATION, read_description, read_values
 
-NEVER, OTHER, SIGNAL = range(3)  # what the step that set a value was
+NEVER, OTHER, SIGNAL = range(3)  # kinds of steps that set a value
 COLORS = ("#f0f0f0", "#9ecae9", "#D55E00")
 
 
 class History(NamedTuple):
-    """One agent's meta-episode: which neuron took a new value at which step, -1 being before the first."""
+    """The events of one agent's meta-episode: which neuron took a new value at which step; -1 is before the first."""
 
     method: str
     seed: int
@@ -26,13 +26,13 @@ class History(NamedTuple):
 
 
 def read_histories(folder: str | Path) -> tuple[list[History], str]:
-    """(all agents of an analysis "memory", where they lived), from its values.csv and analysis.json."""
+    """Returns the histories of all agents of an analysis "memory", and the name of their environment."""
     values: Any = read_values(folder)
     description = read_description(folder)
     histories = []
     for note in description["inputs"]:
-        mine = values[(values["method"] == note["method"]) & (values["seed"] == note["seed"])]
-        neuron, step = (mine[column].to_numpy(int) for column in ("dimension", "step"))
+        rows = values[(values["method"] == note["method"]) & (values["seed"] == note["seed"])]
+        neuron, step = (rows[column].to_numpy(int) for column in ("dimension", "step"))
         events = note["steps"], note["episode_ends"], note["signal_steps"]
         histories.append(History(note["method"], note["seed"], neuron, step, *events))
     fresh = description["when"] == INITIALIZATION
@@ -41,7 +41,7 @@ def read_histories(folder: str | Path) -> tuple[list[History], str]:
 
 
 def held_since(history: History) -> np.ndarray:
-    """[neurons, steps]: the step that set what each neuron holds after each step; -1 where nothing has.
+    """Returns [neurons, steps]: the step that set each neuron's value after each step; -1 if none has.
 
     >>> one = History("splagger", 0, np.array([0, 1, 0]), np.array([-1, -1, 1]), 3, [2], [0])
     >>> held_since(one).tolist()
@@ -54,7 +54,7 @@ def held_since(history: History) -> np.ndarray:
 
 
 def draw_memory(folder: str | Path, seed: int | None = None) -> list[Path]:
-    """Draws memory-METHOD.png beside the files, for each method its first seed or the given one."""
+    """Draws memory-METHOD.png into the folder for the first or the given seed of each method; returns the paths."""
     histories, where = read_histories(folder)
     chosen = {h.method: h for h in reversed(histories) if seed in (None, h.seed)}
     if not chosen:
@@ -67,8 +67,11 @@ def draw_memory(folder: str | Path, seed: int | None = None) -> list[Path]:
 
 
 def draw_history(history: History, path: str | Path, title: str = "") -> None:
-    """Below, every neuron over the meta-episode, colored by what set its value; above, how many hold a value
-    of each step when the last action is chosen, which is before its transition is seen."""
+    """Draws two panels of a meta-episode.
+
+    The lower panel shows every neuron over time, colored by the kind of step that set its value. The upper panel counts
+    the neurons that hold a value of each step when the last action is chosen, before its transition is observed.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -86,13 +89,13 @@ def draw_history(history: History, path: str | Path, title: str = "") -> None:
 
 
 def _draw_counts(axes, history: History, held: np.ndarray) -> None:
-    """Bars at least a few pixels wide, those of signal steps in front."""
+    """Draws bars at least a few pixels wide, with those of signal steps in front."""
     steps = np.arange(history.length)
     counts = np.bincount(held[held >= 0], minlength=history.length)
     signal = np.isin(steps, history.signal_steps)
     width = max(0.8, history.length / 200)
-    for mine, kind in ((~signal, OTHER), (signal, SIGNAL)):
-        axes.bar(steps[mine], counts[mine], width, color=COLORS[kind], zorder=2 + kind)
+    for chosen, kind in ((~signal, OTHER), (signal, SIGNAL)):
+        axes.bar(steps[chosen], counts[chosen], width, color=COLORS[kind], zorder=2 + kind)
     axes.set(ylabel="neurons that hold\na value of this step")
     axes.yaxis.get_major_locator().set_params(integer=True)
     text = f"{counts[~signal].sum()} of another step, {np.sum(held < 0)} none"
@@ -106,7 +109,7 @@ def _draw_counts(axes, history: History, held: np.ndarray) -> None:
 
 
 def _draw_neurons(axes, history: History, since: np.ndarray) -> None:
-    """A row a neuron, a column a step; the setting steps themselves are dark."""
+    """Draws one row per neuron and one column per step, with dark dots where a value is set."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
@@ -140,7 +143,7 @@ def _draw_neurons(axes, history: History, since: np.ndarray) -> None:
 
 
 def _annotate(above, below, history: History) -> None:
-    """Ends of episodes as lines through both panels, signal steps as triangles between them."""
+    """Draws ends of episodes as lines through both panels, and signal steps as triangles between them."""
     starts = [0, *(end + 1 for end in history.episode_ends if end + 1 < history.length)]
     for number, start in enumerate(starts, 1):
         for axes in (above, below) if start else ():

@@ -1,4 +1,4 @@
-"""A panel of a figure: what it shows, the lines that the evidence gives, and what is still missing."""
+"""Panels of a figure: their lines, drawn from evidence, and what the evidence still lacks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from splagger.stats.selection import Chosen
 
 
 class Line(NamedTuple):
-    """A curve with its interval, and its origin."""
+    """A curve with its interval and its origin."""
 
     style: Style
     x: np.ndarray  # [P]
@@ -38,14 +38,14 @@ class Missing(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A line that a panel shows if there is evidence for it."""
+    """A series that a panel shows if there is evidence for it, and its style."""
 
     series: Series
     style: Style
 
 
 def learning_curve(style: Style, method: str, chosen: Chosen, unit: float = 1e6) -> Line:
-    """Returns the mean over seeds with its 68% bootstrap interval: smoothed per seed, at most 200 points."""
+    """Returns the mean over smoothed seeds with its 68% bootstrap interval, thinned to at most 200 points."""
     kept = thin(len(chosen.frames))
     smoothed = np.array([smooth(seed) for seed in chosen.curves])[:, kept]
     interval = bootstrap_interval(smoothed)
@@ -75,7 +75,7 @@ class CurvePanel:
 
 @dataclass(frozen=True)
 class AnalysisPanel:
-    """Values of an analysis against steps, mean over seeds with the 68% bootstrap interval."""
+    """Values of an analysis against steps: the mean over seeds with its 68% bootstrap interval."""
 
     name: str
     title: str
@@ -114,7 +114,7 @@ MEAN = Style("mean of the dimensions", "#000000", SOLID)
 
 @dataclass(frozen=True)
 class DimensionsPanel(AnalysisPanel):
-    """Every dimension of the first seed as a thin line, their mean over all seeds as a thick one."""
+    """Every dimension of the first seed as a thin line, and the mean over dimensions and seeds as a thick line."""
 
     methods: tuple[str, ...] = field(default=("pearl",))
     y_label: str = "variance of the latent"
@@ -137,11 +137,11 @@ Panel = CurvePanel | AnalysisPanel
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side, with one legend."""
+    """Panels side by side with one legend."""
 
     name: str
     title: str
-    where: str  # its place in the paper
+    where: str  # section and number in the paper
     panels: tuple[Panel, ...]
     columns: int = 3
 
@@ -156,7 +156,7 @@ class Figure:
 def curves(
     title: str, env: str, methods: Sequence[str], labels: dict[str, str] | None = None
 ) -> CurvePanel:
-    """Returns a panel of methods in their own styles; `labels` renames some, as the paper does."""
+    """Returns a panel of methods in their styles; `labels` renames some, as the paper does."""
     styles = {method: style_of(method) for method in methods}
     styles |= {m: styles[m]._replace(label=text) for m, text in (labels or {}).items()}
     entries = tuple(Entry(Series(env, method), styles[method]) for method in methods)

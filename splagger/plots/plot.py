@@ -1,4 +1,4 @@
-"""`splagger plot`: the learning curves of any runs on one environment, in one picture."""
+"""`plot`: the learning curves of any runs on one environment in one picture."""
 
 from pathlib import Path
 
@@ -14,19 +14,21 @@ from splagger.stats.variants import variants
 
 
 def plot(*roots: str | Path, path: str | Path) -> None:
-    """Draws the runs below `roots`, all of one environment, into `path` (PNG, PDF or SVG).
+    """Draws the learning curves of the runs below `roots`, all on one environment, to `path` (PNG, PDF or SVG).
 
-    Each method with its settings is one line, at its best rate, on fresh seeds where there are any.
+    Each method with its settings is one line, at its best rate, on fresh seeds if there are any.
     """
     runs = Evidence.read(*roots).runs
     if not runs:
         raise RunError(f"no run folder in {', '.join(map(str, roots)) or 'the given paths'}")
     names = sorted({run.record.env for run in runs})
     if len(names) > 1:
-        raise RunError(f"one picture shows one environment, these are {', '.join(names)}")
+        raise RunError(
+            f"a plot shows one environment, these are {', '.join(names)}; plot them one by one"
+        )
     kind = Path(path).suffix.lstrip(".").lower()
     if kind not in METADATA:
-        raise RunError(f"{path}: pictures are written as {', '.join(METADATA)}")
+        raise RunError(f"{path} must end in one of {', '.join(METADATA)}")
     drawn = curves_of(variants(runs), _references([run.record for run in runs]))
     data = picture(Figure(names[0], names[0], "", (drawn[0],)), [drawn], kind)
     with writing(path):
@@ -34,7 +36,7 @@ def plot(*roots: str | Path, path: str | Path) -> None:
 
 
 def _references(records: list[RunRecord]) -> tuple[ReferenceLine, ...]:
-    """The reference lines of the environment, if all runs were trained in it with its default settings."""
+    """Returns the environment's reference lines if all runs used its registered settings."""
     protocol = PROTOCOLS.get(records[0].env)
     changed = [r for r in records if any(name.startswith("env.") for name in r.overrides)]
     changed += [r for r in records if protocol and r.episodes not in (None, protocol.episodes)]

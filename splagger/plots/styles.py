@@ -1,7 +1,7 @@
-"""How a method looks in every figure: one label, one color, one kind of line.
+"""Styles: each method has the same label, color and dashes in every figure.
 
-Colors are Okabe and Ito's and, where those do not suffice, Paul Tol's muted ones, chosen so that the lines of a
-panel stay apart for color-blind readers too. A dashed line has no recurrent network.
+Colors are Okabe and Ito's, complemented by Paul Tol's muted ones. They are chosen so that color-blind readers can
+distinguish the lines of a panel. Methods with dashed lines have no recurrent network.
 """
 
 from typing import NamedTuple
@@ -10,6 +10,8 @@ SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
 
 
 class Style(NamedTuple):
+    """The label, color and dashes of a line."""
+
     label: str
     color: str
     dash: str | tuple = SOLID
@@ -42,9 +44,9 @@ SPARE += ("#44AA99", "#999933", "#CC6677", "#117733", "#000000", "#888888")
 
 
 def style_of(method: str) -> Style:
-    """The method's style; a method the paper does not know is dotted.
+    """Returns the style of a method; methods that are not in the paper are dotted.
 
-    >>> style_of("rnn").label, style_of("mine").label
-    ('RNN', 'mine')
+    >>> style_of("rnn").label, style_of("custom").label
+    ('RNN', 'custom')
     """
     return STYLES.get(method) or Style(method, SPARE[0], DOTTED)

@@ -1,4 +1,4 @@
-"""HTML from Python: every string is escaped; only what `tag` returns is markup."""
+"""HTML from Python: plain strings are escaped, `Markup` is not."""
 
 import html
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ VOID = {"img", "meta", "link"}
 
 
 class Markup(str):
-    """A string that is HTML already; only `tag` makes it."""
+    """A string that is already HTML."""
 
 
 def tag(name: str, /, *children: str, **attributes: str) -> Markup:
-    """Returns <name attributes>children</name>; a trailing underscore avoids Python's keywords: class_.
+    """Returns <name attributes>children</name>; write `class_` for the attribute `class`.
 
     >>> tag("a", "1 < 2 & more", href="?q='\\"", data_label="x")
     '<a href="?q=&#x27;&quot;" data-label="x">1 &lt; 2 &amp; more</a>'
@@ -25,15 +25,15 @@ def tag(name: str, /, *children: str, **attributes: str) -> Markup:
 
 
 def join(*children: str) -> Markup:
-    """Returns the children one after another, escaped where they are plain strings."""
+    """Concatenates the children; plain strings are escaped."""
     parts = (c if isinstance(c, Markup) else html.escape(c, quote=False) for c in children)
     return Markup("".join(parts))
 
 
 def table(content: Table, classes: Mapping[str, str] | None = None) -> Markup:
-    """Returns a table that scrolls by keyboard and turns into a list of cards on a narrow screen.
+    """Returns a table that scrolls by keyboard and becomes a list of cards on narrow screens.
 
-    Cells with a text in `classes` get that class. Columns called "command" and "commit" are code.
+    `classes` maps cell texts to CSS classes. Columns called "command" and "commit" are shown as code.
     """
     head, classes = content.head, classes or {}
     cells = tag("tr", *(tag("th", text, scope="col") for text in head))

@@ -1,4 +1,4 @@
-"""One self-contained page: claims with verdicts, figures, returns, settings, and how each run was made."""
+"""One self-contained page: claims with verdicts, figures, returns, settings, and the provenance of each run."""
 
 import base64
 import hashlib
@@ -33,14 +33,14 @@ CLASSES = {HOLDS: "holds", FAILS: "fails", UNKNOWN: "open"}
 VERDICTS = {outcome: f"verdict {name}" for outcome, name in CLASSES.items()}
 SEEDS = {
     FRESH: "fresh seeds",
-    SAME: "seeds, those the rate was chosen on",
+    SAME: "seeds that the rate was chosen on",
     ONE_RATE: "seeds at one rate",
 }
 Commands = Mapping[str, Sequence[str]]
 
 
 def report(evidence: Evidence, commands: Commands) -> str:
-    """Returns the page. `commands` lists, for each figure, the commands that make what it lacks."""
+    """Returns the HTML page. `commands` maps figures to the commands for what they lack."""
     results = evaluate_claims(evidence)
     sections = {
         "Claims": _claims(results),
@@ -54,7 +54,7 @@ def report(evidence: Evidence, commands: Commands) -> str:
     links = (tag("li", tag("a", name, href=f"#{_anchor(name)}")) for name in sections)
     body = join(
         tag("a", "Skip to the content", href="#content", class_="skip"),
-        tag("header", tag("h1", "SplAgger, run again"), _summary(evidence, results)),
+        tag("header", tag("h1", "SplAgger, reproduced"), _summary(evidence, results)),
         tag("nav", tag("ul", *links), aria_label="Sections"),
         tag("main", *(_section(*item) for item in sections.items()), id="content"),
     )
@@ -62,7 +62,7 @@ def report(evidence: Evidence, commands: Commands) -> str:
 
 
 def _head() -> Markup:
-    """The policy forbids the browser to fetch or run anything."""
+    """Returns the head; its content security policy forbids all requests and scripts."""
     sheet = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{sheet}'"
     return tag(
@@ -71,7 +71,7 @@ def _head() -> Markup:
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("link", rel="icon", href="data:,"),
-        tag("title", "SplAgger, run again: report"),
+        tag("title", "SplAgger, reproduced: report"),
         tag("style", Markup(CSS)),
     )
 
@@ -99,10 +99,10 @@ def _summary(evidence: Evidence, results: Results) -> Markup:
 
 def _claims(results: Results) -> Markup:
     about = (
-        "Each claim names a region of effects. It holds if the whole 95% bootstrap interval lies in it, and does not "
-        "hold if no part of the interval does. Rates are chosen by mean return over training. Effects are measured on "
-        "seeds that took no part in the choice wherever there are enough. Differences of returns are fractions of the "
-        "scale from guessing to the best known policy."
+        "Each claim names a region of effects. It holds if the whole 95% bootstrap interval lies in the region, and "
+        "does not hold if no part of the interval does. Rates are chosen by mean return over training. Effects are "
+        "measured on seeds that the rate was not chosen on if there are enough. Differences between returns are "
+        "fractions of the scale from guessing to the best known policy."
     )
     decided = [pair for pair in results if pair[1].outcome != UNKNOWN]
     undecided = [pair for pair in results if pair[1].outcome == UNKNOWN]
@@ -115,15 +115,15 @@ def _claims(results: Results) -> Markup:
 
 
 def _settings(evidence: Evidence) -> Markup:
-    about = "Learning rates and seeds are in the commands of the runs below."
+    about = "Learning rates and seeds are listed in the commands of the runs below."
     parts = [details(env, table(found)) for env, found in settings_tables(evidence)]
     return join(tag("p", about), table(methods_table(evidence)), *parts)
 
 
 def _figures(evidence: Evidence, commands: Commands) -> Markup:
     about = (
-        "Mean over seeds, smoothed over a tenth of training, with the 68% bootstrap interval, as in the paper. "
-        "A dashed line is a memory without a recurrent network."
+        "Lines are means over seeds, smoothed over a tenth of training, with 68% bootstrap intervals, as in the paper. "
+        "Methods with dashed lines have no recurrent network."
     )
     return join(tag("p", about), *(_figure(f, evidence, commands.get(f.name, ())) for f in ROWS))
 
@@ -149,7 +149,7 @@ def _picture(figure: Figure, drawn: Drawn, caption: str) -> Markup:
 
 
 def _others(evidence: Evidence) -> Markup:
-    """Curves on environments that the paper does not have."""
+    """Returns learning curves on environments that are not in the paper."""
     runs = [run for run in evidence.runs if run.members and run.record.env not in PAPER]
     parts = []
     for env in sorted({run.record.env for run in runs}):
@@ -160,13 +160,13 @@ def _others(evidence: Evidence) -> Markup:
 
 
 def _noise(drawn, evidence: Evidence) -> str:
-    """Which noise the analyses were fed: the paper and its code differ."""
-    made = evidence.analyses_made()
-    fed = [p for p, _ in drawn if isinstance(p, AnalysisPanel)]
-    fed = [
-        panel for panel in fed if not isinstance(panel, DimensionsPanel)
-    ]  # those are fed transitions
-    options = [made.get(panel.analysis, {}).get("options") or {} for panel in fed]
+    """Returns the kind of noise that analyses used, since the paper and its code differ."""
+    descriptions = evidence.descriptions()
+    panels = [p for p, _ in drawn if isinstance(p, AnalysisPanel)]
+    panels = [
+        p for p in panels if not isinstance(p, DimensionsPanel)
+    ]  # their inputs are transitions
+    options = [descriptions.get(panel.analysis, {}).get("options") or {} for panel in panels]
     kinds = dict.fromkeys(bool(option.get("independent")) for option in options)
     words = {False: "one number per step, the same in all dimensions", True: "independent"}
     return "".join(f"; inputs: noise, {words[kind]}" for kind in kinds)
@@ -178,7 +178,7 @@ def _ends(lines: Sequence[Line]) -> str:
 
 
 def _origin(drawn) -> str:
-    """How many seeds the lines stand for."""
+    """Returns the number and kind of seeds of the lines."""
     lines = [line for _, found in drawn for line in found if line.named]
     kinds = Counter((line.seeds, line.source) for line in lines)
     return "; ".join(
@@ -189,10 +189,10 @@ def _origin(drawn) -> str:
 
 def _returns(evidence: Evidence) -> Markup:
     about = (
-        "The paper's number is the mean over training at the best rate, on the seeds that the rate was chosen "
-        "on. Beside it are interquartile means (IQM) with 95% stratified bootstrap intervals, and the probability "
-        "that a seed of SplAgger earns more. Their seeds are fresh (the rate was chosen on others), held out (the "
-        "rate was chosen on the other half), the same (fewer than four, and no fresh ones), or of one rate."
+        "The paper reports the mean over training at the best rate, on the seeds that the rate was chosen on. The "
+        "other columns are interquartile means (IQM) with 95% stratified bootstrap intervals, and the probability that "
+        "a seed of SplAgger earns more. Their seeds are fresh (the rate was chosen on other seeds), held out (the rate "
+        "was chosen on the other half), the same (fewer than four, and no fresh ones), or of one rate."
     )
     across = across_table(evidence, BASELINES)
     more = join() if across is None else table(across)

@@ -1,4 +1,4 @@
-"""The report's style sheet: light and dark, from a phone to a wide screen."""
+"""The report's style sheet, for light and dark mode and all screen widths."""
 
 CSS = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #ffffff;

@@ -1,4 +1,4 @@
-"""One table per kind of result. The terminal, the HTML report, the docs and the README all render these."""
+"""One table per kind of result; the terminal, the HTML report, the docs and the README render them."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def interval(found: Estimate, form: str = ".2f") -> str:
 
 
 def summary_table(folders: list[RunFolder]) -> Table:
-    """One row per run folder: the best rate by mean return over training, and how its agents ended."""
+    """Returns one row per run folder: the best rate by mean return over training, and its returns."""
     rows = [
         (
             s.env,
@@ -40,7 +40,7 @@ def summary_table(folders: list[RunFolder]) -> Table:
 
 
 def comparison_tables(found: Any) -> list[Table]:
-    """One table per environment from the data frame of `splagger.compare`."""
+    """Returns one table per environment from the data frame of `splagger.compare`."""
     head = ("method", "settings", "frames", "rate", "seeds", "IQM over training", "IQM at the end")
     tables = []
     for env, part in found.groupby("env", sort=False):
@@ -63,7 +63,7 @@ def comparison_tables(found: Any) -> list[Table]:
 
 
 def results_table(evidence: Evidence, *envs: str) -> Table:
-    """What figures show, in one row per method: environments in the given order, the best method first."""
+    """Returns one row per method with the results that figures show, by environment, the best method first."""
     chosen = {s: c for s in recorded_series(evidence) if (c := evidence.for_figures(s)) is not None}
     wanted = [s for s in chosen if s.env in envs]
     wanted.sort(key=lambda s: (envs.index(s.env), -chosen[s].curves.mean()))
@@ -86,7 +86,7 @@ def results_table(evidence: Evidence, *envs: str) -> Table:
 
 
 def returns_table(evidence: Evidence) -> Table:
-    """Every method on every environment: the paper's statistic, and unbiased ones beside it."""
+    """Returns one row per method and environment, with the paper's statistic and unbiased ones."""
     rows = [
         (
             row.series.env,
@@ -107,7 +107,7 @@ def returns_table(evidence: Evidence) -> Table:
 
 
 def across_table(evidence: Evidence, methods: tuple[str, ...]) -> Table | None:
-    """Normalized returns over all environments on which all `methods` were run; None if there are none."""
+    """Returns normalized returns over the environments on which all `methods` were run; None if there are none."""
     envs, found = across(evidence, methods)
     if not envs:
         return None
@@ -117,13 +117,13 @@ def across_table(evidence: Evidence, methods: tuple[str, ...]) -> Table | None:
 
 
 def verdicts_table(results: Results) -> Table:
-    """Verdict and claim alone, without undecided ones."""
+    """Returns the verdicts and sentences of the decided claims."""
     decided = [(v.outcome, c.sentence) for c, v in results if v.outcome != UNKNOWN]
     return Table(f"{len(decided)} of {len(results)} claims are decided", ("", ""), decided)
 
 
 def claims_table(title: str, results: Results) -> Table:
-    """Every claim with its verdict, its test, and the comparisons it rests on."""
+    """Returns every claim with its verdict, its test, and the comparisons it depends on."""
     rows = [
         (
             claim.sentence,
@@ -143,7 +143,7 @@ def _finding(finding: Finding) -> str:
 
 
 def runs_table(evidence: Evidence) -> Table:
-    """How each run was made, how long it took, and whether the results above use it."""
+    """Returns the provenance, wall time and state of each run."""
     head = ("run", "command", "commit", "device", "wall time", "frames/s", "state")
     return Table("Recorded runs", head, [_run(run, evidence.counts(run)) for run in evidence.runs])
 
@@ -154,7 +154,7 @@ def _run(run: RecordedRun, counts: bool) -> tuple[str, ...]:
     state += f", {len(record.stopped)} diverged" if record.stopped else ""
     return (
         f"{' · '.join(run.name)} · {run.path.name}",
-        *_made(record.provenance),
+        *_origin(record.provenance),
         duration(record.seconds) if record.seconds else "unknown",
         "unknown" if speed is None else f"{speed:,.0f}",
         state + ("" if counts else ", not shown above: other settings, or unfinished"),
@@ -162,17 +162,17 @@ def _run(run: RecordedRun, counts: bool) -> tuple[str, ...]:
 
 
 def analyses_table(evidence: Evidence) -> Table:
-    """How each analysis was made."""
+    """Returns the provenance and options of each analysis."""
     head = ("analysis", "command", "commit", "device", "options")
-    return Table("Analyses", head, [_analysis(*item) for item in evidence.analyses_made().items()])
+    return Table("Analyses", head, [_analysis(*item) for item in evidence.descriptions().items()])
 
 
 def _analysis(key: AnalysisKey, about: dict[str, Any]) -> tuple[str, ...]:
-    return (" · ".join(key), *_made(about.get("provenance")), words(about.get("options") or {}))
+    return (" · ".join(key), *_origin(about.get("provenance")), words(about.get("options") or {}))
 
 
-def _made(provenance: Any) -> tuple[str, str, str]:
-    """(command, commit, device)."""
+def _origin(provenance: Any) -> tuple[str, str, str]:
+    """Returns (command, commit, device)."""
     provenance = provenance or {}
     command, commit, device = (
         str(provenance.get(k, "unknown")) for k in ("command", "commit", "device")
@@ -180,8 +180,9 @@ def _made(provenance: Any) -> tuple[str, str, str]:
     return command, commit, device
 
 
-def duration(seconds: float) -> str:
-    """
+def duration(seconds: float | int) -> str:
+    """Returns a time in words.
+
     >>> duration(3700), duration(75.4), duration(9.5)
     ('1 h 01 min', '1 min 15 s', '9.5 s')
     """
@@ -194,17 +195,17 @@ def duration(seconds: float) -> str:
 
 
 def methods_table(evidence: Evidence) -> Table:
-    """The settings of every method that was run."""
+    """Returns the settings of every method that was run."""
     found = {run.record.method: run.record.plan.get("method", {}) for run in _defaults(evidence)}
     rows = [(name, words(settings)) for name, settings in sorted(found.items())]
     return Table("Methods", ("method", "settings"), rows)
 
 
 def settings_tables(evidence: Evidence) -> list[tuple[str, Table]]:
-    """(environment, its settings) of every environment, from its newest run."""
-    newest = {run.record.env: run.record for run in _defaults(evidence)}
+    """Returns (environment, its settings) for every environment, from one of its runs without overrides."""
+    records = {run.record.env: run.record for run in _defaults(evidence)}
     tables = []
-    for env, record in sorted(newest.items()):
+    for env, record in sorted(records.items()):
         rows = [
             (f"{part}.{name}", words(value))
             for part in ("environment", "ppo", "network")
@@ -220,7 +221,7 @@ def _defaults(evidence: Evidence) -> list[RecordedRun]:
 
 
 def words(value: Any) -> str:
-    """Returns settings in one line.
+    """Returns a setting in one line.
 
     >>> words({"kind": "Max", "floor": 0.0}), words([32, 8]), words(None)
     ('Max(floor 0.0)', '32, 8', 'none')

@@ -42,7 +42,7 @@ class Value(NamedTuple):
 
 
 def rows_of(method: str, seed: int, values: np.ndarray, first_step: int = 0) -> list[Value]:
-    """Returns an array [steps, dimensions] as rows; NaN marks a missing value.
+    """Converts an array [steps, dimensions] to rows; NaN values are left out.
 
     >>> rows_of("rnn", 0, np.array([[1.0], [np.nan], [3.0]]))[-1]
     Value(method='rnn', seed=0, step=2, dimension=0, value=3.0)

@@ -1,4 +1,4 @@
-"""From recorded runs to numbers with intervals: evidence, choice of rates, comparisons. Needs no JAX."""
+"""Statistics of recorded runs: evidence, selection of rates, estimates with intervals, comparisons. Needs no JAX."""
 
 from splagger.stats.comparison import compare as compare
 from splagger.stats.estimates import Estimate as Estimate

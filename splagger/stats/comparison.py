@@ -1,4 +1,4 @@
-"""Methods side by side on any task, with the statistics of the paper's rerun."""
+"""`compare`: methods on any task, with the same statistics as the reproduction of the paper."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,16 @@ DEFAULT_REFERENCE = "splagger"
 
 
 def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFrame":
-    """Returns one row per method (and settings) of the run folders below `roots`, the best first.
+    """Returns one row per method and settings of the run folders below `roots`, the best first.
 
-    - `training`, `end`: interquartile mean of the return over all of training and over its last tenth, with 95%
-      bootstrap intervals (`_low`, `_high`), at the best rate.
-    - `seeds`, `source`: how many seeds, and whether the rate was chosen on them.
-    - `settings`: those that not all methods share.
-    - `probability`: that a seed of this method earns more over training than one of `reference`. It is empty if the
-      runs differ in length or in their task.
+    - `training`, `end`: the interquartile mean, at the best rate, of the return over all of training and over its last
+      tenth, with 95% bootstrap intervals (`_low`, `_high`).
+    - `seeds`, `source`: the number of seeds, and whether the rate was chosen on them.
+    - `settings`: the settings that not all methods share.
+    - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
+      It is empty if the runs differ in length or in their task.
+
+    Raises a RunError if there are no runs, or none of `reference`.
     """
     import pandas
 
@@ -55,7 +57,7 @@ def _scores(one: Variant) -> np.ndarray:
 
 
 def _reference(one: Variant, rivals: list[Variant], name: str | None) -> Variant:
-    """The variant of that name; SplAgger, or the best, if no name was given."""
+    """Returns the variant called `name`; without a name, SplAgger or else the best."""
     named = [v for v in rivals if v.method == (name or DEFAULT_REFERENCE)]
     if named or name is None:
         return (named or rivals)[0]

@@ -1,4 +1,4 @@
-"""From returns to numbers with intervals. Every resampling starts from one seed: same input, same figure."""
+"""Estimates with bootstrap intervals. Resampling uses a fixed seed: the same input gives the same output."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 SEED = 0
-Reduced = np.ndarray | np.floating  # an array without its last axis: a number, if it had one
-LAST = 0.1  # the end of training: its last tenth, the window that curves are smoothed with too
+Reduced = np.ndarray | np.floating  # an array without its last axis
+LAST = 0.1  # the fraction of training that is its end; curves are smoothed over the same fraction
 
 
 class Estimate(NamedTuple):
-    """A number and the interval it lies in."""
+    """A value with its confidence interval."""
 
     value: float
     low: float
@@ -24,7 +24,7 @@ def estimate(
     level: float = 0.95,
     draws: int = 2000,
 ) -> Estimate:
-    """statistic(*strata) with its percentile interval, each stratum resampled on its own.
+    """Computes statistic(*strata) with its percentile bootstrap interval; each stratum is resampled separately.
 
     The statistic reduces the last axis of every stratum; leading axes are resamplings.
 
@@ -40,7 +40,7 @@ def estimate(
 def bootstrap_interval(
     curves: np.ndarray, level: float = 0.68, draws: int = 1000
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """[S, T] curves → (low, mean, high), each [T]; seeds resampled with replacement, as in the paper.
+    """Computes (low, mean, high), each [T], of curves [S, T]; seeds are resampled with replacement, as in the paper.
 
     >>> low, mean, high = bootstrap_interval(np.array([[1.0, 2.0], [3.0, 2.0]]))
     >>> mean.tolist(), float(high[1] - low[1])
@@ -53,7 +53,7 @@ def bootstrap_interval(
 
 
 def interquartile_mean(values: np.ndarray) -> Reduced:
-    """Mean of what is left of [..., S] after the lowest and the highest ⌊S/4⌋ are dropped.
+    """Computes the mean over the last axis, of length S, without its lowest and highest ⌊S/4⌋ values.
 
     >>> float(interquartile_mean(np.array([0.0, 2.0, 4.0, 99.0])))
     3.0
@@ -63,7 +63,7 @@ def interquartile_mean(values: np.ndarray) -> Reduced:
 
 
 def improvement(better: np.ndarray, worse: np.ndarray) -> Reduced:
-    """P(X > Y) + P(X = Y)/2 for X drawn from `better` and Y from `worse`, [..., S] and [..., R].
+    """Computes P(X > Y) + P(X = Y)/2 for X drawn from `better` [..., S] and Y from `worse` [..., R].
 
     >>> float(improvement(np.array([1.0, 2.0]), np.array([0.0, 2.0])))
     0.625
@@ -73,22 +73,22 @@ def improvement(better: np.ndarray, worse: np.ndarray) -> Reduced:
 
 
 def difference(better: np.ndarray, worse: np.ndarray) -> Reduced:
-    """mean(X) - mean(Y) over the last axes."""
+    """Computes mean(X) - mean(Y) over the last axes."""
     return better.mean(axis=-1) - worse.mean(axis=-1)
 
 
 def over_training(curves: np.ndarray) -> np.ndarray:
-    """[S, T] → [S]: mean over all evaluations, by which the paper chooses rates."""
+    """Computes the mean [S] of curves [S, T] over all evaluations, by which the paper chooses rates."""
     return curves.mean(axis=1)
 
 
 def at_the_end(curves: np.ndarray) -> np.ndarray:
-    """[S, T] → [S]: mean over the last tenth of the evaluations."""
+    """Computes the mean [S] of curves [S, T] over the last tenth of the evaluations."""
     return curves[:, -max(1, int(LAST * curves.shape[1])) :].mean(axis=1)
 
 
 def smooth(curve: np.ndarray) -> np.ndarray:
-    """Trailing mean over a tenth of the points, at least two; the start is padded with its first value.
+    """Computes a trailing mean over a tenth of the points, at least two; the start is padded with the first value.
 
     >>> smooth(np.array([0.0, 2.0, 4.0])).tolist()
     [0.0, 1.0, 3.0]
@@ -99,7 +99,7 @@ def smooth(curve: np.ndarray) -> np.ndarray:
 
 
 def thin(length: int, most: int = 200) -> np.ndarray:
-    """Indices of at most `most` points, evenly spread, with the first and the last.
+    """Returns the indices of at most `most` evenly spaced points, including the first and the last.
 
     >>> thin(5, most=3).tolist(), thin(2).tolist()
     ([0, 2, 4], [0, 1])

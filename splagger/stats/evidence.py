@@ -1,4 +1,4 @@
-"""Everything that was recorded, looked up by name: curves of a method on an environment, values of an analysis."""
+"""Recorded results by name: curves of a method on an environment, values of an analysis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +22,14 @@ from splagger.stats import selection
 from splagger.stats.members import Members, Settings, default_settings, members_of, pool
 from splagger.stats.selection import Chosen
 
-COVERED = 0.9  # two runs count as equally long if the shorter has 90% of the longer one's frames
+COVERED = (
+    0.9  # two runs count as equally long if the shorter has at least 90% of the other's frames
+)
 
 
 @dataclass(frozen=True)
 class Series:
-    """A method on an environment, with given values of some swept settings; others are the run's defaults.
+    """A method on an environment, with given values of some swept settings and defaults for the others.
 
     >>> Series.create("t-ls", "pearl", kl_weight=0.01).given
     (('kl_weight', 0.01),)
@@ -52,7 +54,7 @@ class Series:
 
 
 class RecordedRun(NamedTuple):
-    """A run folder that was read."""
+    """The content of a run folder: its record and its members by their settings."""
 
     path: Path
     record: RunRecord
@@ -65,14 +67,14 @@ class RecordedRun(NamedTuple):
 
 
 class AnalysisValues(NamedTuple):
-    """Values of an analysis for one method."""
+    """The values of an analysis for one method."""
 
     steps: np.ndarray  # [T]
     values: np.ndarray  # [seeds, dimensions, T]
 
 
 class Evidence:
-    """Runs below some folders, and analyses below another."""
+    """Recorded runs, and the folder of all analyses."""
 
     def __init__(self, runs: Sequence[RecordedRun], analyses: Path | None = None):
         self.runs, self.analyses = list(runs), analyses
@@ -81,16 +83,16 @@ class Evidence:
 
     @classmethod
     def read(cls, *roots: str | Path, analyses: str | Path | None = None) -> "Evidence":
-        """Reads all runs below `roots`. An analysis is a folder <analyses>/<name>/<when> with a values.csv."""
+        """Reads all runs below `roots`. Analyses are folders <analyses>/<name>/<when> with a values.csv."""
         folders = {run.path.resolve(): run for root in roots for run in find_runs(root)}
         runs = [_recorded(folder) for folder in folders.values()]
         return cls(runs, Path(analyses) if analyses else None)
 
     def members(self, series: Series) -> Members | None:
-        """Returns all agents trained for `series`, from any folder; None if there are none.
+        """Returns all members of `series`, from any folder; None if there are none.
 
-        Runs with other settings than the environment's are other experiments and do not count, nor do short runs
-        beside longer ones. If runs of one name still disagree, the newest and those like it count.
+        Runs with changed settings are other experiments and do not count, nor do short runs if there are longer ones.
+        If the remaining runs disagree, only those that agree with the newest count.
         """
         if series not in self._members:
             found = self._parts(series)
@@ -98,14 +100,14 @@ class Evidence:
         return self._members[series]
 
     def _parts(self, series: Series) -> list[tuple[RecordedRun, Members]]:
-        """The runs that count for `series`, oldest first, with those of their members that it asks for."""
+        """Returns the runs that count for `series`, oldest first, each with its members of that series."""
         runs = [run for run in self.runs if run.name == series.name and _has_default_settings(run)]
         wanted = [(run, series.settings(default_settings(run.record))) for run in runs]
         found = without_trials([(run, run.members[s]) for run, s in wanted if s in run.members])
         return [f for f in found if _agree(f[0].record.plan, found[-1][0].record.plan)]
 
     def lacks(self, series: Series) -> bool:
-        """Whether there is no run of `series` that is as long as the paper's."""
+        """Returns whether `series` has no run as long as the paper's."""
         members, protocol = self.members(series), PAPER.get(series.env)
         if members is None:
             return True
@@ -116,27 +118,27 @@ class Evidence:
         return [run.path for run, _ in self._parts(series)]
 
     def counts(self, run: RecordedRun) -> bool:
-        """Whether the run is part of any series; newer runs may have replaced it."""
+        """Returns whether the run counts for any series; newer runs may have replaced it."""
         wanted = [Series.create(*run.name, **s._asdict()) for s in run.members]
         return any(run is other for series in wanted for other, _ in self._parts(series))
 
     def as_in_paper(self, series: Series) -> Chosen | None:
-        """Returns the best rate on the seeds it was chosen on, as the paper reports it."""
+        """Returns the curves at the best rate on the seeds it was chosen on, as in the paper."""
         members = self.members(series)
         return None if members is None else selection.as_in_paper(members)
 
     def unbiased(self, series: Series) -> Chosen | None:
-        """Returns the best rate on seeds it was not chosen on, where there are such seeds."""
+        """Returns the curves at the best rate, on seeds it was not chosen on if there are any."""
         members = self.members(series)
         return None if members is None else selection.unbiased(members)
 
     def for_figures(self, series: Series) -> Chosen | None:
-        """Returns what figures draw."""
+        """Returns the curves that figures draw."""
         members = self.members(series)
         return None if members is None else selection.for_figures(members)
 
     def analysis(self, key: AnalysisKey, method: str) -> AnalysisValues | None:
-        """Returns the values of one method, or None if that analysis was not made."""
+        """Returns the values of one method, or None if there are none."""
         if self.analyses is None or not (self.analyses / key.folder / VALUES).is_file():
             return None
         if key not in self._values:
@@ -144,8 +146,8 @@ class Evidence:
             self._values[key] = {str(m): _wide(part) for m, part in table.groupby("method")}
         return self._values[key].get(method)
 
-    def analyses_made(self) -> dict[AnalysisKey, dict[str, Any]]:
-        """Returns the description of every analysis."""
+    def descriptions(self) -> dict[AnalysisKey, dict[str, Any]]:
+        """Returns the content of analysis.json for every analysis."""
         if self.analyses is None:
             return {}
         return {
@@ -167,7 +169,7 @@ def _recorded(folder: RunFolder) -> RecordedRun:
 
 
 def _has_default_settings(run: RecordedRun) -> bool:
-    """Whether the environment is as its name says."""
+    """Returns whether the run uses the registered settings of its environment and method."""
     protocol, episodes = PAPER.get(run.record.env), run.record.plan.get("episodes")
     other = protocol and episodes not in (None, protocol.episodes)
     return not other and not run.record.overrides
@@ -176,7 +178,7 @@ def _has_default_settings(run: RecordedRun) -> bool:
 def without_trials(
     found: list[tuple[RecordedRun, Members]],
 ) -> list[tuple[RecordedRun, Members]]:
-    """Returns runs oldest first, without unfinished ones and short ones beside longer ones."""
+    """Returns the runs, oldest first, without unfinished and short ones if there are finished and longer ones."""
     found = sorted(found, key=lambda f: f[0].record.started)
     found = [f for f in found if f[0].record.finished] or found[-1:]
     most = max((members.frames[-1] for _, members in found), default=0)
@@ -184,7 +186,7 @@ def without_trials(
 
 
 def _agree(one: Any, other: Any) -> bool:
-    """Whether two plans are equal in all fields that both have, whatever grid they sweep."""
+    """Returns whether two plans are equal in all fields that both have, except for their grids."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return one == other
     return all(_agree(one[k], other[k]) for k in (set(one) & set(other)) - set(PLURALS))

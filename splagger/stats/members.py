@@ -1,4 +1,4 @@
-"""The members of a run: one return curve per rate and seed, and how the best rate is chosen among them."""
+"""The members of a run: one return curve per rate and seed, and the choice of the best rate."""
 
 from collections import namedtuple
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from splagger.runs.curves import read_curves
 from splagger.runs.folder import RunFolder
 from splagger.runs.record import RunRecord
 
-# The swept numbers besides rate and seed: a field per axis.
+# The swept settings other than rate and seed, one field per axis.
 Settings = namedtuple("Settings", [axis.name for axis in SETTINGS])
 
 
 class Members(NamedTuple):
-    """Returns of agents that differ in rate and seed only, evaluated at the same frames."""
+    """Return curves of agents that differ only in rate and seed, evaluated at the same frames."""
 
     frames: np.ndarray  # [T]
-    returns: dict[tuple[float, int], np.ndarray]  # (rate, seed) → [T], NaN from where it stopped
+    returns: dict[tuple[float, int], np.ndarray]  # (rate, seed) → [T], NaN after the agent diverged
 
     @property
     def rates(self) -> list[float]:
@@ -29,40 +29,40 @@ class Members(NamedTuple):
         return sorted(seed for r, seed in self.returns if r == rate)
 
     def of(self, seeds: Sequence[int]) -> "Members":
-        """Returns those with one of `seeds`."""
+        """Returns the members with one of `seeds`."""
         return Members(self.frames, {k: v for k, v in self.returns.items() if k[1] in seeds})
 
     def at(self, rates: Sequence[float]) -> "Members":
-        """Returns those with one of `rates`."""
+        """Returns the members with one of `rates`."""
         return Members(self.frames, {k: v for k, v in self.returns.items() if k[0] in rates})
 
     def curves(self, rate: float) -> np.ndarray:
         """Returns the curves [S, T] at one rate.
 
-        An agent that stopped counts from there with its return before training. Leaving it out, or keeping its last
-        good return, would hide that it failed.
+        After an agent has diverged, it counts with its return before training. Leaving it out, or keeping its last
+        finite return, would hide the failure.
         """
         rows = [self.returns[rate, seed] for seed in self.seeds(rate)]
         return np.array([np.where(np.isfinite(row), row, row[0]) for row in rows])
 
 
 def best_rate(members: Members) -> float:
-    """Returns the rate with the highest return, averaged over all evaluations and seeds (the paper's choice).
+    """Returns the rate with the highest return, averaged over all evaluations and seeds, as in the paper.
 
-    Rates at which an agent stopped early or is missing are chosen only if there are no others.
+    Rates at which an agent diverged or is missing are chosen only if there are no others.
     """
     most = max(len(members.seeds(rate)) for rate in members.rates)
 
     def merit(rate):
         rows = [members.returns[rate, seed] for seed in members.seeds(rate)]
-        whole = len(rows) == most and all(np.isfinite(row).all() for row in rows)
-        return whole, members.curves(rate).mean()
+        complete = len(rows) == most and all(np.isfinite(row).all() for row in rows)
+        return complete, members.curves(rate).mean()
 
     return max(members.rates, key=merit)
 
 
 def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
-    """Returns the members of a run by their other settings; empty before the first evaluation."""
+    """Returns the members of a run by their settings; empty before the first evaluation."""
     table = read_curves(folder.path, ["frames", "rate", "seed", *Settings._fields, "return"])
     if table is None:
         return {}
@@ -79,7 +79,7 @@ def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
 
 
 def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:
-    """The evaluations that a finished run lacks because its last agent diverged before them."""
+    """Returns the frames of evaluations that a finished run lacks because all its agents diverged before."""
     if not record.finished or len(frames) < 2:
         return np.zeros(0)
     last, interval = frames[-1], frames[1] - frames[0]
@@ -88,12 +88,12 @@ def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:
 
 
 def default_settings(record: RunRecord) -> Settings:
-    """Returns the settings of a run for which nothing else is asked: its environment's and its method's."""
+    """Returns the default settings of a run: those of its environment and its method."""
     return Settings(*(axis.default(record.plan)[0] for axis in SETTINGS))
 
 
 def pool(parts: Sequence[Members]) -> Members:
-    """Joins the members of several runs at the frames that all have; later parts replace earlier ones."""
+    """Joins the members of several runs at their shared frames; later parts replace earlier ones."""
     frames = parts[0].frames
     for part in parts[1:]:
         frames = np.intersect1d(frames, part.frames)

@@ -1,4 +1,4 @@
-"""Returns of every method on every environment: the paper's statistics, and unbiased ones beside them."""
+"""Returns of every method on every environment, with the paper's statistics and with unbiased ones."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,44 +22,44 @@ REFERENCE = "splagger"
 
 
 class Returns(NamedTuple):
-    """One method on one environment. `as_in_paper` is reported on the seeds its rate was chosen on."""
+    """The results of one method on one environment. `as_in_paper` uses the seeds its rate was chosen on."""
 
     series: Series
     as_in_paper: Chosen
     unbiased: Chosen
     training: Estimate  # interquartile mean of the returns over training, on the unbiased seeds
     end: Estimate
-    probability: float | None  # that a seed of SplAgger earns more over training
+    probability: float | None  # the probability that a seed of SplAgger earns more over training
 
 
 def recorded_series(evidence: Evidence) -> list[Series]:
-    """Returns every environment and method that was run with its default settings, SplAgger first."""
+    """Returns every method that was run on an environment with default settings; by environment, SplAgger first."""
     found = dict.fromkeys(Series(*run.name) for run in evidence.runs)
     known = [series for series in found if evidence.members(series) is not None]
     return sorted(known, key=lambda s: (s.env, s.method != REFERENCE, s.method))
 
 
 def returns(evidence: Evidence) -> list[Returns]:
-    """Returns a row for each of `recorded_series`."""
+    """Returns one row for each of `recorded_series`."""
     return [_row(evidence, series) for series in recorded_series(evidence)]
 
 
 def _row(evidence: Evidence, series: Series) -> Returns:
     as_in_paper, unbiased = evidence.as_in_paper(series), evidence.unbiased(series)
     reference = evidence.unbiased(replace(series, method=REFERENCE))
-    assert as_in_paper is not None and unbiased is not None  # `recorded_series` have runs
-    mine, probability = over_training(unbiased.curves), None
+    assert as_in_paper is not None and unbiased is not None  # recorded series have runs
+    scores, probability = over_training(unbiased.curves), None
     if reference is not None and series.method != REFERENCE:
-        probability = float(improvement(over_training(reference.curves), mine))
+        probability = float(improvement(over_training(reference.curves), scores))
     end = estimate(interquartile_mean, at_the_end(unbiased.curves))
-    training = estimate(interquartile_mean, mine)
+    training = estimate(interquartile_mean, scores)
     return Returns(series, as_in_paper, unbiased, training, end, probability)
 
 
 def across(evidence: Evidence, methods: Sequence[str]) -> tuple[list[str], dict[str, Estimate]]:
-    """Returns (environments, method → interquartile mean of normalized returns over training, all seeds pooled).
+    """Returns environments, and each method's interquartile mean of normalized returns over training, over all seeds.
 
-    The environments are those with a scale on which all `methods` were run; seeds are resampled within each.
+    The environments are those with a known scale on which all `methods` were run. Seeds are resampled within each.
     """
     have = {series.name for series in recorded_series(evidence)}
     envs = [env for env in SCALES if all((env, method) in have for method in methods)]

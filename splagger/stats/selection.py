@@ -1,4 +1,4 @@
-"""At which rate, and on which seeds, a method is reported."""
+"""Selection of the rate and the seeds for which a method is reported."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from splagger.stats.members import Members, best_rate
 
-# The seeds on which a rate is reported: new ones, the half that it was not chosen on, those that it was chosen on,
-# or any, where there was nothing to choose.
+# The seeds for which a rate is reported: new ones, the half that it was not chosen on, those that it was chosen on,
+# or all, if there was only one rate.
 FRESH, HELD_OUT, SAME, ONE_RATE = "fresh", "held out", "same", "one rate"
 
 
 class Chosen(NamedTuple):
-    """The curves at the chosen rate, and which seeds they are of."""
+    """The curves at the chosen rate, and the kind of their seeds."""
 
     rate: float
     frames: np.ndarray  # [T]
@@ -21,15 +21,15 @@ class Chosen(NamedTuple):
 
 
 def as_in_paper(members: Members) -> Chosen:
-    """Returns the best rate on the seeds it was chosen on: what the paper reports."""
+    """Returns the curves at the best rate on the seeds it was chosen on, as in the paper."""
     sweep = _sweep(members)
     return _at(best_rate(sweep), sweep, SAME if len(sweep.rates) > 1 else ONE_RATE)
 
 
 def unbiased(members: Members) -> Chosen:
-    """Returns the best rate on seeds it was not chosen on: fresh ones, or half of at least four.
+    """Returns the curves at the best rate on seeds it was not chosen on: fresh ones, or half of at least four.
 
-    Without such seeds, returns what the paper reports.
+    Without such seeds, returns `as_in_paper`.
     """
     sweep = _sweep(members)
     rate = best_rate(sweep)
@@ -44,13 +44,13 @@ def unbiased(members: Members) -> Chosen:
 
 
 def for_figures(members: Members) -> Chosen:
-    """Returns the best rate on fresh seeds if there are any, else what the paper reports."""
+    """Returns the curves at the best rate on fresh seeds if there are any, else `as_in_paper`."""
     chosen = unbiased(members)
     return chosen if chosen.source == FRESH else as_in_paper(members)
 
 
 def _sweep(members: Members) -> Members:
-    """Those whose seed was tried at several rates; all members if there are none."""
+    """Returns the members whose seed was trained at several rates; all members if there are none."""
     keys = list(members.returns)
     several = {seed for _, seed in keys if sum(s == seed for _, s in keys) > 1}
     return members.of(list(several)) if several else members

@@ -1,4 +1,4 @@
-"""A run in one line: its best rate, how its agents ended, and how fast it was."""
+"""The summary of a run: its best rate, final return and speed."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from splagger.stats.members import best_rate, members_of
 
 
 class RunSummary(NamedTuple):
-    """The best rate of a run by mean return over training, and the returns of its seeds."""
+    """The best rate of a run by mean return over training, and the returns at that rate."""
 
     env: str
     method: str

@@ -1,4 +1,4 @@
-"""What is compared on any task: the runs of one experiment, as one method with its settings."""
+"""Variants: the runs of one experiment, joined as one method with its settings."""
 
 import json
 from collections import Counter
@@ -19,16 +19,16 @@ from splagger.stats.selection import Chosen, unbiased
 class Variant:
     """A method with its settings, on a task."""
 
-    task: str  # the environment with everything that determines what happens in it
+    task: str  # the environment with all its settings
     env: str
     method: str
-    settings: tuple[str, ...]  # those that are not defaults
+    settings: tuple[str, ...]  # the settings that are not defaults
     members: Members
     folder: str  # the name of the newest run folder
 
     @cached_property
     def chosen(self) -> Chosen:
-        """The best rate, on seeds that it was not chosen on where there are any."""
+        """The curves at the best rate, on seeds that it was not chosen on if there are any."""
         return unbiased(self.members)
 
     def distinguishing(self, others: Sequence["Variant"]) -> list[str]:
@@ -40,10 +40,10 @@ class Variant:
 
 
 def variants(runs: Sequence[RecordedRun]) -> list[Variant]:
-    """Joins runs that differ only in their grid; each value of a swept setting is a variant of its own.
+    """Joins runs that differ only in their grid into variants, one per value of the swept settings.
 
-    So is each folder in which the same run was made again. Variants that nothing else distinguishes (code was edited)
-    are named by their folder.
+    Repetitions of a run in other folders are separate variants. Variants that nothing else distinguishes, for example
+    after edits of the code, are named by their folder. Raises a RunError before the first evaluation.
     """
     found = [one for group in _groups(runs) for one in _by_settings(*group)]
     if not found:
@@ -58,29 +58,29 @@ def variants(runs: Sequence[RecordedRun]) -> list[Variant]:
 
 
 def _groups(runs: Sequence[RecordedRun]) -> Iterator[tuple[list[RecordedRun], list[str]]]:
-    """(runs of one experiment, words that distinguish it beyond its settings)."""
-    begun = [run for run in runs if run.members]
-    for group in _gather(begun, _experiment):
+    """Yields the runs of each experiment, and the words that distinguish it beyond its settings."""
+    evaluated = [run for run in runs if run.members]
+    for group in _gather(evaluated, _experiment):
         env, episodes = group[0].record.env, group[0].record.episodes
-        others = {run.record.episodes for run in begun if run.record.env == env}
+        others = {run.record.episodes for run in evaluated if run.record.env == env}
         words = [f"episodes {episodes}"] if others - {episodes, None} and episodes else []
-        place, parts = _root, [group]
+        location, parts = _root, [group]
         if _has_repeats(group):
-            parts = _gather(group, place)
+            parts = _gather(group, location)
         if any(map(_has_repeats, parts)):
-            place = lambda run: run.path.resolve()  # noqa: E731
-            parts = _gather(group, place)
+            location = lambda run: run.path.resolve()  # noqa: E731
+            parts = _gather(group, location)
         for part in parts:
-            yield part, [*words, f"in {_relative(place(part[0]))}"] if len(parts) > 1 else words
+            yield part, [*words, f"in {_relative(location(part[0]))}"] if len(parts) > 1 else words
 
 
 def _has_repeats(group: list[RecordedRun]) -> bool:
-    """Whether the same run is there twice."""
+    """Returns whether the same run occurs twice."""
     return len({_text(run.record.plan) for run in group}) < len(group)
 
 
-def _by_settings(group: list[RecordedRun], more: list[str]) -> Iterator[Variant]:
-    """One variant per value of the swept settings."""
+def _by_settings(group: list[RecordedRun], extra: list[str]) -> Iterator[Variant]:
+    """Yields one variant per value of the swept settings."""
     swept: dict[Settings, list[tuple[RecordedRun, Members]]] = {}
     for run in group:
         for settings, members in run.members.items():
@@ -92,12 +92,12 @@ def _by_settings(group: list[RecordedRun], more: list[str]) -> Iterator[Variant]
         words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in differ]
         counted = without_trials(found)
         members, last = pool([members for _, members in counted]), counted[-1][0]
-        all_words = (*changed, *words, *more)
+        all_words = (*changed, *words, *extra)
         yield Variant(_task(last), *last.name, all_words, members, last.path.resolve().name)
 
 
 def _words(name: str, value: Any) -> list[str]:
-    """A setting as figures show it; the arguments of an environment one by one."""
+    """Returns a setting as figures show it; the arguments of an environment one by one."""
     if name != "env.kwargs":
         return [f"{name}={value}"]
     return [f"{key}={one}" for key, one in json.loads(value).items()]
@@ -113,7 +113,7 @@ def _gather(
 
 
 def _experiment(run: RecordedRun) -> str:
-    """Everything that two runs of one experiment have in common."""
+    """Returns everything that the runs of one experiment have in common."""
     plan = run.record.plan
     return _text({k: v for k, v in plan.items() if k not in {*PLURALS, "updates"}})
 
@@ -123,12 +123,12 @@ def _task(run: RecordedRun) -> str:
 
 
 def _root(run: RecordedRun) -> Path:
-    """The folder that holds environments, which hold methods, which hold runs."""
+    """Returns the root of <root>/<env>/<method>/<run>."""
     return run.path.resolve().parent.parent.parent
 
 
 def _relative(path: Path) -> Path:
-    """The path relative to the working directory, if it is below."""
+    """Returns the path relative to the working directory if it is inside."""
     here = Path().resolve()
     return path.relative_to(here) if path.is_relative_to(here) else path
 

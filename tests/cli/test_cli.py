@@ -216,12 +216,12 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_the_command_of_a_run_makes_an_equal_run(change, monkeypatch, tmp_path):
-    run, made = tiny(**change), []
-    monkeypatch.setattr(runner, "execute", lambda again, *_: made.append(again) or 1 / 0)
+    run, runs = tiny(**change), []
+    monkeypatch.setattr(runner, "execute", lambda again, *_: runs.append(again) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(shlex.split(run.command())[1:])
-    assert [again.digest for again in made] == [run.digest]
-    assert made[0].frames == run.frames == UPDATES * BATCH
+    assert [again.digest for again in runs] == [run.digest]
+    assert runs[0].frames == run.frames == UPDATES * BATCH
 
 
 def test_a_closed_pipe_is_not_an_error():

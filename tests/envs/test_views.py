@@ -185,10 +185,3 @@ def test_load_names_an_unreadable_image(tmp_path):
     (tmp_path / "end.png").write_bytes(b"not an image")
     with pytest.raises(ValueError, match=r"end\.png"):
         views.load(tmp_path)
-
-
-def test_contact_sheet_grows_with_scale():
-    small, large = views.contact_sheet(scale=6), views.contact_sheet(scale=12)
-    assert small.dtype == np.uint8
-    assert small.shape[2] == large.shape[2] == 3
-    assert np.all(np.array(large.shape[:2]) > small.shape[:2])

@@ -180,7 +180,7 @@ def test_sooner_compares_frames_and_counts_seeds_that_never_reach_the_level(tmp_
     (finding,) = Sooner(RNN, pick("pearl"), 14.6).evaluate(found).findings
     assert finding.effect.value == pytest.approx(math.log2(40 / 11)) and finding.outcome == HOLDS
     assert outcome(Sooner(pick("pearl")[0], pick("amrl"), 14.6), found) == FAILS
-    assert "0 and 5 seeds never get there" in finding.note
+    assert "0 and 5 seeds never reach the level" in finding.note
 
 
 def test_seeds_that_never_reach_the_level_neither_confirm_nor_refute(tmp_path):

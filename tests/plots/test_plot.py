@@ -111,7 +111,7 @@ def test_long_labels_stay_distinct_and_dollar_signs_are_not_formulas(tmp_path):
 
 def test_impossible_pictures_are_refused(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9))
-    with pytest.raises(RunError, match=r"curves\.doc: pictures are written as png, pdf, svg"):
+    with pytest.raises(RunError, match=r"curves\.doc must end in one of png, pdf, svg"):
         plot(tmp_path, path=tmp_path / "curves.doc")
     write_run(tmp_path, "t-latent", "rnn", learning(9))
     with pytest.raises(RunError, match="one environment, these are t-latent, t-ls"):

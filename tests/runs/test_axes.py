@@ -52,12 +52,12 @@ def test_every_axis_is_an_option_of_the_command_line(capsys, monkeypatch):
 
 @pytest.mark.parametrize("axis", SETTINGS, ids=lambda axis: axis.name)
 def test_options_of_the_command_line_are_the_values_of_the_axis(axis, monkeypatch):
-    made = []
-    monkeypatch.setattr(runner, "execute", lambda run, *_: made.append(run) or 1 / 0)
+    runs = []
+    monkeypatch.setattr(runner, "execute", lambda run, *_: runs.append(run) or 1 / 0)
     option = f"--{axis.plural.replace('_', '-')}"
     with pytest.raises(ZeroDivisionError):
         main(["train", "t-ls-small", "tests.tiny:SWEPT", option, "0.25", "0.75"])
-    assert made[0].values(axis.plural) == (0.25, 0.75)
+    assert runs[0].values(axis.plural) == (0.25, 0.75)
 
 
 def test_every_value_of_a_point_reaches_its_tunable():
@@ -127,7 +127,7 @@ def test_grids_that_cannot_be_trained_are_refused(change, message):
 
 @pytest.mark.parametrize("given", ["fast", [1, "fast"], object()], ids=["text", "list", "object"])
 def test_values_of_an_axis_must_be_numbers(given):
-    with pytest.raises(SettingError, match="rates .*numbers, got"):
+    with pytest.raises(SettingError, match=r"rates .*numbers, got"):
         numbers_of("rates", given)
 
 

@@ -58,5 +58,5 @@ def test_a_damaged_record_is_reported_and_kept(copied, text):
 @pytest.mark.parametrize("name", ["nothing", "file/inside"])
 def test_a_folder_without_a_record_is_not_a_run_folder(tmp_path, name):
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="is not a run folder: it has no run.json"):
+    with pytest.raises(RunError, match=r"is not a run folder: it has no run\.json"):
         RunFolder(tmp_path / name).record()

@@ -1,4 +1,4 @@
-"""Statistics against their definitions in plain loops, and against cases whose answer is known."""
+"""Statistics, compared with their definitions in plain loops and with cases of known answers."""
 
 import random
 import statistics

@@ -76,13 +76,17 @@ def test_a_run_in_which_every_agent_diverged_counts_as_untrained_to_its_end(tmp_
     write_run(tmp_path, "t-ls", "rnn", stopping(learning(16, start=2.0), [0, 1, 2], 7))
     chosen = Evidence.read(tmp_path).as_in_paper(T_LS)
     assert chosen.curves.shape == (3, EVALUATIONS) and (chosen.curves[:, 7:] == 2.0).all()
-    assert chosen.frames.tolist() == [frames_between("t-ls") * update for update in range(EVALUATIONS)]
+    assert chosen.frames.tolist() == [
+        frames_between("t-ls") * update for update in range(EVALUATIONS)
+    ]
 
 
 def test_a_single_seed_is_reported_on_itself(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(16), rates=RATES, seeds=(5,))
     read = Evidence.read(tmp_path)
-    assert read.as_in_paper(T_LS).curves.shape == read.unbiased(T_LS).curves.shape == (1, EVALUATIONS)
+    assert (
+        read.as_in_paper(T_LS).curves.shape == read.unbiased(T_LS).curves.shape == (1, EVALUATIONS)
+    )
     assert read.unbiased(T_LS).source == selection.SAME
 
 

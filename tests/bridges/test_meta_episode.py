@@ -11,7 +11,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from splagger import ENVS, Discrete
-from splagger.bridges.gymnasium_ids import MetaEpisode
+from splagger.bridges.meta_episode import MetaEpisode
 from splagger.envs.mujoco import cheetah
 from splagger.envs.mujoco.camera import Camera
 from splagger.gymnasium_ids import IDS
