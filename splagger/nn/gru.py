@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.nn import gru_kernel
+from splagger.nn import gru_cluster, gru_kernel
 from splagger.nn.init import orthogonal
 from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, on_gpu
 from splagger.nn.recurrence import (
@@ -119,10 +119,15 @@ def _unroll(gru: GRU, state, xs, resets):
 
 def _unroll_for_gpu(gru: GRU, state, xs, resets):
     """The same as `_unroll`."""
-    few = gru_kernel.available() and gru_kernel.fits(resets[0].size, state.shape[-1])
-    kernels = matmul_types() == HALF and few
-    loops = Loops(matmul_types(), kernels, interpret=False)
-    hs = in_rows(ft.partial(_recur, loops, gru), state, xs, resets)
+    half, rows, width = matmul_types() == HALF, resets[0].size, state.shape[-1]
+    sizes = resets.shape[0], rows, width, gru.input_size
+    if half and gru_cluster.fits(*sizes) and gru_cluster.available():
+        weights = gru.input_weight, gru.hidden_weight, gru.bias, gru.candidate_bias
+        recur = ft.partial(gru_cluster.recur, *weights)
+    else:
+        kernels = half and gru_kernel.available() and gru_kernel.fits(rows, width)
+        recur = ft.partial(_recur, Loops(matmul_types(), kernels, interpret=False), gru)
+    hs = in_rows(recur, state, xs, resets)
     return hs[-1], hs
 
 

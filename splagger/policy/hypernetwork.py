@@ -13,7 +13,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from splagger.nn import Linear
-from splagger.nn.precision import MatmulTypes, matmul, matmul_types, rounded
+from splagger.nn.gru_kernel import available
+from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, rounded
+from splagger.policy import generated_kernel
 from splagger.policy.actor_critic import ActorCritic
 
 
@@ -66,6 +68,9 @@ class GeneratedLinears(eqx.Module):
     terms: Float[Array, "B terms"]
 
     def __call__(self, x: Float[Array, "B in"]) -> Float[Array, "B out"]:
+        fits = generated_kernel.fits(*x.shape, *self.heads.bias.shape)
+        if matmul_types() == HALF and fits and available():
+            return _generated_by_kernels(False, self.heads, self.terms, x)
         return _generated(matmul_types(), self.heads, self.terms, x)
 
 
@@ -92,6 +97,30 @@ def _generated_backward(types, residuals, d_y):
 
 
 _generated.defvjp(_generated_forward, _generated_backward)
+
+
+@ft.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _generated_by_kernels(interpret: bool, heads: LinearHeads, terms, x):
+    """The same in half precision, by kernels that never write what is Σₖ summed."""
+    return _by_kernels_forward(interpret, heads, terms, x)[0]
+
+
+def _by_kernels_forward(interpret, heads, terms, x):
+    x_half, wide = (rounded(factor, HALF.forward) for factor in (x, heads.wide))
+    y = generated_kernel.forward(x_half, terms.T, wide, heads.bias, interpret)
+    return y, (heads, terms, x)
+
+
+def _by_kernels_backward(interpret, residuals, d_y):
+    heads, terms, x = residuals
+    d_half, x_half, wide = (rounded(factor, HALF.backward) for factor in (d_y, x, heads.wide))
+    d_x, d_terms = generated_kernel.by_inputs(d_half, x_half, terms.T, wide, interpret)
+    d_weight = generated_kernel.by_weight(d_half, x_half, terms.T, interpret)
+    d_heads = LinearHeads(d_weight.reshape(heads.weight.shape), terms.T @ d_y)
+    return d_heads, d_terms.T + d_y @ heads.bias.T, d_x
+
+
+_generated_by_kernels.defvjp(_by_kernels_forward, _by_kernels_backward)
 
 
 class Hypernetwork(eqx.Module):
