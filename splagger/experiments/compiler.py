@@ -3,13 +3,16 @@
 import contextlib
 import ctypes
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from splagger.nn import gru_cluster
 from splagger.nn.precision import on_gpu
+from splagger.policy import generated_hopper
 
 # Of all the shapes that XLA tries for the blocks of each matmul on a Hopper GPU, these four are enough: with
 # them, or with NVIDIA's library, matmuls of our sizes take 2% longer than with the best of all. They are in
@@ -29,6 +32,9 @@ def set_up_compiler() -> None:
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
     if on_gpu() and hasattr(jax.config, "jax_threefry_gpu_kernel_lowering"):
         jax.config.update("jax_threefry_gpu_kernel_lowering", True)
+    if on_gpu():  # our own kernels, all at once, unless they are compiled already
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda kernels: kernels.available(), (gru_cluster, generated_hopper)))
 
 
 def compiler_options() -> dict[str, Any]:

@@ -1,9 +1,11 @@
 // A GRU's two loops over time for Hopper GPUs: one kernel a loop, whose weights never leave the registers.
 //
 // A cluster of four blocks does 16 sequences of one run. Each block has 64 of the 256 neurons, and its 8 warps
-// hold what these neurons are computed with as fragments of mma.m16n8k16. After every step the blocks write
-// what they computed into each other's shared memory (the next step's left factor) and meet at the cluster's
-// barrier. A sequence is cut where all 16 begin anew: the pieces are done side by side, by clusters of their own.
+// hold what these neurons are computed with as fragments of mma.m16n8k16. After every step each block writes what
+// it computed into the shared memory of all (the next step's left factor, in two buffers by turns), where a
+// barrier counts the bytes that arrive: nobody waits for anything else. A block that sends its part of step t + 1
+// has got all parts of step t, so that everybody has read step t - 1, whose buffer it writes.
+// A sequence is cut where all 16 begin anew: the pieces are done side by side, by clusters of their own.
 //
 // Forward:   r, z = σ(Wx + Uh + b);  n = tanh(Wx + b + r·(Uh + c));  h' = n + z·(h - n)
 // Backward:  dhₜ = d_outₜ + dhₜ₊₁·zₜ₊₁ + [dr, dz, dq]ₜ₊₁ U, with the gates' arguments as the way forward kept them.
@@ -21,10 +23,9 @@
 namespace {
 
 constexpr int H = 256, BLOCKS = 4, MINE = H / BLOCKS, ROWS = 16, WARPS = 8, THREADS = 32 * WARPS;
-constexpr int STATE_STRIDE = H + 8;       // of a row of states in shared memory: no two in the same banks
-constexpr int GATE_STRIDE = 3 * H + 8;    // of a row of derivatives
-constexpr int SUM_STRIDE = MINE + 8;
-constexpr int STAGES = 5;                 // steps whose inputs are on their way, here or in use
+constexpr int GATE_STRIDE = 3 * MINE + 8;  // of a row of a block's derivatives: no two in the same banks
+constexpr int SUM_STRIDE = MINE + 8;       // of a row of partial sums
+constexpr int STAGES = 5;                  // steps whose inputs are on their way, here or in use
 static_assert(MINE == 8 * WARPS);
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
@@ -37,19 +38,42 @@ __device__ __forceinline__ uint32_t address_in_block(uint32_t address, int block
   return there;
 }
 
-__device__ __forceinline__ void store_there(uint32_t address, uint32_t x) {
-  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(x) : "memory");
+// Writes into another block's shared memory; the bytes count for its barrier. Each call is counted on its own,
+// one after another, so that they should be few and large.
+__device__ __forceinline__ void send(uint32_t address, uint32_t barrier, const uint32_t (&x)[4]) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                   address),
+               "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(barrier)
+               : "memory");
 }
 
-__device__ __forceinline__ void store_there(uint32_t address, uint32_t x, uint32_t y) {
-  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
+// The same of many bytes that are in our own shared memory.
+__device__ __forceinline__ void send_copy(uint32_t address, uint32_t barrier, uint32_t from, int bytes) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   address),
+               "r"(from), "r"(bytes), "r"(barrier)
+               : "memory");
 }
 
-__device__ __forceinline__ void arrive() {
+__device__ __forceinline__ void create_barrier(uint32_t barrier) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void expect(uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void wait_for(uint32_t barrier, int parity) {
+  asm volatile(
+      "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// Until all blocks of the cluster are here.
+__device__ __forceinline__ void meet() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-
-__device__ __forceinline__ void wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
@@ -77,7 +101,7 @@ __device__ __forceinline__ void multiply_bfloat(float (&d)[4], const uint32_t (&
 __device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 
 // 1 - 2 / (1 + exp 2x); exp may be infinite, a quotient of which is 0.
-__device__ __forceinline__ float hyperbolic_tangent(float x) { return 1.0f - 2.0f / (1.0f + __expf(2.0f * x)); }
+__device__ __forceinline__ float hyperbolic_tangent(float x) { return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x)); }
 
 __device__ __forceinline__ uint32_t halves(float x, float y) {
   const __half2 pair = __floats2half2_rn(x, y);
@@ -138,8 +162,9 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
                  const float* __restrict__ bias, const float* __restrict__ state, float* __restrict__ hs,
                  __half* __restrict__ arguments, int steps, int rows, int runs, int segments) {
   constexpr int D = 16 * INPUT_TILES, INPUT_STRIDE = D + 8;
-  __shared__ __align__(16) __half states[2][ROWS][STATE_STRIDE];
+  __shared__ __align__(16) __half states[2][H / 8][ROWS][8];  // as ldmatrix reads them
   __shared__ __align__(16) __half inputs[STAGES][ROWS][INPUT_STRIDE];
+  __shared__ __align__(8) uint64_t arrived[2];
   extern __shared__ __align__(16) uint16_t masks[];
 
   const Work work = find_work(resets, masks, steps, rows, runs, segments);
@@ -213,19 +238,23 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
     const int row = i / H, column = i % H;
     const bool empty = work.from > 0 || (masks[0] >> row & 1);
     const float x = state[(static_cast<size_t>(work.run) * rows + work.row + row) * H + column];
-    states[0][row][column] = __float2half_rn(empty ? 0.0f : x);
+    states[0][column / 8][row][column % 8] = __float2half_rn(empty ? 0.0f : x);
   }
   for (int t = work.from; t < work.from + STAGES - 1; ++t) fetch_inputs(t);
   asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 3) : "memory");  // those of two steps are here
-  arrive();
-  wait();  // every block has begun: from here on they write into each other
+  constexpr int ALL_BYTES = ROWS * H * sizeof(__half);
+  const uint32_t barrier_here = shared_address(&arrived[0]);
+  if (threadIdx.x == 0)
+    for (int b = 0; b < 2; ++b) create_barrier(barrier_here + 8 * b), expect(barrier_here + 8 * b, ALL_BYTES);
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  meet();  // every block has begun: from here on they write into each other
   float next[3][4];
   multiply_inputs(work.from, next);
 
-  const uint32_t mine = shared_address(&states[0][group][neuron]);
-  uint32_t there[BLOCKS];
-  for (int b = 0; b < BLOCKS; ++b) there[b] = address_in_block(mine, b);
-  constexpr uint32_t ROW_BYTES = STATE_STRIDE * sizeof(__half), BUFFER_BYTES = ROWS * ROW_BYTES;
+  // Four threads have 8 neurons of two rows; each of the four sends all of it to one block.
+  const uint32_t there = address_in_block(shared_address(&states[0][block * 8 + warp][group][0]), pair);
+  const uint32_t barrier_there = address_in_block(barrier_here, pair);
+  constexpr uint32_t ROW_BYTES = 8 * sizeof(__half), BUFFER_BYTES = H / 8 * ROWS * ROW_BYTES;
 
   int now = 0;
   for (int t = work.from; t < work.to; ++t, now ^= 1) {
@@ -236,12 +265,16 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
       even[0][j] = next[0][j], even[1][j] = next[1][j], even[2][j] = 0.0f;
       from_input[j] = next[2][j];
     }
-    const uint32_t address = shared_address(&states[now][factor_row][factor_column]);
+    if (t > work.from) {
+      wait_for(barrier_here + 8 * now, (t - work.from - 1) / 2 % 2);
+      if (threadIdx.x == 0) expect(barrier_here + 8 * now, ALL_BYTES);  // the step after the next
+    }
+    const uint32_t address = shared_address(&states[now][factor_column / 8][factor_row][0]);
 #pragma unroll
     for (int k = 0; k < H / 16; k += 2) {
       uint32_t a[4], b[4];
-      load_factor(a, address + 32 * k);
-      load_factor(b, address + 32 * (k + 1));
+      load_factor(a, address + 2 * ROWS * ROW_BYTES * k);
+      load_factor(b, address + 2 * ROWS * ROW_BYTES * (k + 1));
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) multiply_half(even[gate], a, from_h[gate][k]);
 #pragma unroll
@@ -262,15 +295,21 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
       h[j] = candidate + sigmoid(z[j]) * (before - candidate);
       kept[j] = later >> row & 1 ? 0.0f : h[j];
     }
-    const uint32_t offset = (now ^ 1) * BUFFER_BYTES;
+    if (t + 1 < work.to) {
+      uint32_t rows_of_8[2][4];
 #pragma unroll
-    for (int b = 0; b < BLOCKS; ++b) {
-      store_there(there[b] + offset, halves(kept[0], kept[1]));
-      store_there(there[b] + offset + 8 * ROW_BYTES, halves(kept[2], kept[3]));
+      for (int i = 0; i < 2; ++i) {
+        const uint32_t own = halves(kept[2 * i], kept[2 * i + 1]);
+#pragma unroll
+        for (int p = 0; p < 4; ++p) rows_of_8[i][p] = __shfl_sync(~0u, own, p, 4);
+      }
+      const uint32_t address = there + (now ^ 1) * BUFFER_BYTES, barrier = barrier_there + 8 * (now ^ 1);
+      send(address, barrier, rows_of_8[0]);
+      send(address + 8 * ROW_BYTES, barrier, rows_of_8[1]);
     }
-    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 4) : "memory");  // up to those of step t + 2
-    arrive();
-    // While the others arrive: everything that does not wait for them.
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 3) : "memory");  // up to those of step t + 1
+    __syncthreads();
+    // While the others' parts arrive: everything that does not wait for them.
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const size_t index = at(t, group + 8 * i) * H + neuron;
@@ -284,7 +323,6 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
     }
     fetch_inputs(t + STAGES - 1);
     if (t + 1 < work.to) multiply_inputs(t + 1, next);
-    wait();
   }
 }
 
@@ -296,9 +334,11 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
                   int runs, int segments) {
   constexpr int PARTS = 4, COLUMN_TILES = 4, INNER_TILES = 3 * MINE / 16;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto gates = reinterpret_cast<__nv_bfloat16(*)[ROWS][GATE_STRIDE]>(memory);
-  auto sums = reinterpret_cast<float(*)[ROWS][SUM_STRIDE]>(gates + 2);
+  auto gates = reinterpret_cast<__nv_bfloat16(*)[BLOCKS][ROWS][GATE_STRIDE]>(memory);
+  auto own = reinterpret_cast<__nv_bfloat16(*)[ROWS][GATE_STRIDE]>(gates + 2);  // what is sent, by turns
+  auto sums = reinterpret_cast<float(*)[ROWS][SUM_STRIDE]>(own + 2);
   auto masks = reinterpret_cast<uint16_t*>(sums + PARTS);
+  __shared__ __align__(8) uint64_t arrived[2];
 
   const Work work = find_work(resets, masks, steps, rows, runs, segments);
   if (work.from >= work.to) return;
@@ -362,7 +402,7 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
   const int factor_row = lane % 16, factor_column = lane / 16 * 8;
   float through[4];  // [dr, dz, dq] U of the step after this one
   auto multiply = [&](int now) {
-    const uint32_t address = shared_address(&gates[now][factor_row][part * 3 * MINE + factor_column]);
+    const uint32_t address = shared_address(&gates[now][part][factor_row][factor_column]);
     float d[COLUMN_TILES][4] = {};
 #pragma unroll
     for (int k = 0; k < INNER_TILES; ++k) {
@@ -387,21 +427,27 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
     }
   };
 
-  const uint32_t mine = shared_address(&gates[0][row][block * 3 * MINE + neuron]);
-  uint32_t there[BLOCKS];
-  for (int b = 0; b < BLOCKS; ++b) there[b] = address_in_block(mine, b);
-  constexpr uint32_t BUFFER_BYTES = ROWS * GATE_STRIDE * sizeof(__nv_bfloat16);
+  constexpr uint32_t ROW_BYTES = GATE_STRIDE * sizeof(__nv_bfloat16), PART_BYTES = ROWS * ROW_BYTES;
+  constexpr uint32_t ALL_BYTES = BLOCKS * PART_BYTES;
+  const uint32_t barrier_here = shared_address(&arrived[0]);
+  if (threadIdx.x == 0)
+    for (int b = 0; b < 2; ++b) create_barrier(barrier_here + 8 * b), expect(barrier_here + 8 * b, ALL_BYTES);
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  // A warp has two rows, which its first four threads send to one block each.
+  const uint32_t there = address_in_block(shared_address(&gates[0][block][2 * warp][0]), lane % BLOCKS);
+  const uint32_t barrier_there = address_in_block(barrier_here, lane % BLOCKS);
 
   fetch(work.to - 1);
   differentiate(work.to - 1);
   fetch(work.to - 2);
-  arrive();
-  wait();
+  meet();  // every block has begun: from here on they write into each other
 
   float beside[4] = {};  // dh · z of the step after this one
   int now = 0;
   for (int t = work.to - 1; t >= work.from; --t, now ^= 1) {
     if (t < work.to - 1) {
+      wait_for(barrier_here + 8 * now, (work.to - 2 - t) / 2 % 2);
+      if (threadIdx.x == 0) expect(barrier_here + 8 * now, ALL_BYTES);  // the step after the next
       multiply(now);
     } else {
 #pragma unroll
@@ -416,15 +462,18 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
       d_z[j] = d_h[j] * slopes[j][2], d_n[j] = d_h[j] * slopes[j][3];
       beside[j] = d_h[j] * z[j];
     }
-    const uint32_t offset = (now ^ 1) * BUFFER_BYTES;
-#pragma unroll
-    for (int b = 0; b < BLOCKS; ++b) {
-      const uint32_t address = there[b] + offset;
-      store_there(address, bfloats(d_r[0], d_r[1]), bfloats(d_r[2], d_r[3]));
-      store_there(address + 2 * MINE, bfloats(d_z[0], d_z[1]), bfloats(d_z[2], d_z[3]));
-      store_there(address + 4 * MINE, bfloats(d_q[0], d_q[1]), bfloats(d_q[2], d_q[3]));
+    if (t > work.from || t == 0) {
+      auto write = [&](int gate, const float (&d)[4]) {
+        *reinterpret_cast<uint2*>(&own[now][row][gate * MINE + neuron]) =
+            make_uint2(bfloats(d[0], d[1]), bfloats(d[2], d[3]));
+      };
+      write(0, d_r), write(1, d_z), write(2, d_q);
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      __syncwarp();
+      if (lane < BLOCKS)
+        send_copy(there + (now ^ 1) * ALL_BYTES, barrier_there + 8 * (now ^ 1), shared_address(&own[now][2 * warp][0]),
+                  2 * ROW_BYTES);
     }
-    arrive();
     auto out = reinterpret_cast<uint4*>(d_arguments + 4 * at(t));
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -436,9 +485,9 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
       differentiate(t - 1);
       fetch(t - 2);
     }
-    wait();
   }
   if (work.from == 0) {
+    wait_for(barrier_here + 8 * now, (work.to - 1) / 2 % 2);
     multiply(now);
     const bool empty = masks[0] >> row & 1;
     float4 d;
@@ -446,6 +495,7 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
     d.z = empty ? 0.0f : beside[2] + through[2], d.w = empty ? 0.0f : beside[3] + through[3];
     *reinterpret_cast<float4*>(d_state + state_index) = d;
   }
+  meet();  // what was sent may still be read from here
 }
 
 namespace ffi = xla::ffi;
@@ -511,7 +561,7 @@ ffi::Error backward(cudaStream_t stream, int32_t segments, Halves arguments, Fla
                     ffi::Result<Floats> d_state) {
   const Sizes sizes = sizes_of(resets);
   const int blocks = sizes.runs * (sizes.rows / ROWS) * segments * BLOCKS;
-  const size_t bytes = 2 * ROWS * GATE_STRIDE * sizeof(__nv_bfloat16) + 4 * ROWS * SUM_STRIDE * sizeof(float) +
+  const size_t bytes = 2 * (BLOCKS + 1) * ROWS * GATE_STRIDE * sizeof(__nv_bfloat16) + 4 * ROWS * SUM_STRIDE * sizeof(float) +
                        (sizes.steps + 1) * sizeof(uint16_t);
   const cudaError_t status =
       cudaFuncSetAttribute(backward_loop, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));

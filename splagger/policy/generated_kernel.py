@@ -12,6 +12,7 @@ before it.
 """
 
 import functools as ft
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -19,6 +20,14 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Shaped
+
+
+class Kernels(NamedTuple):
+    """One way to do the three."""
+
+    forward: Callable
+    by_inputs: Callable
+    by_weight: Callable
 
 
 class Tiles(NamedTuple):
@@ -47,7 +56,7 @@ def fits(samples: int, inputs: int, terms: int, outputs: int) -> bool:
 def forward(
     x: Shaped[Array, "B I"],
     terms: Float[Array, "K B"],
-    weight: Shaped[Array, "I KO"],
+    weight: Shaped[Array, "I K O"],
     bias: Float[Array, "K O"],
     interpret: bool = False,
 ) -> Float[Array, "B O"]:
@@ -59,14 +68,14 @@ def forward(
         grid=(outputs // FORWARD.columns, pl.cdiv(samples, FORWARD.samples)),
         interpret=interpret,
         **_parameters(FORWARD),
-    )(x, terms, weight, bias)
+    )(x, terms, weight.reshape(x.shape[1], -1), bias)
 
 
 def by_inputs(
     d_y: Shaped[Array, "B O"],
     x: Shaped[Array, "B I"],
     terms: Float[Array, "K B"],
-    weight: Shaped[Array, "I KO"],
+    weight: Shaped[Array, "I K O"],
     interpret: bool = False,
 ) -> tuple[Float[Array, "B I"], Float[Array, "K B"]]:
     """(dx, ⟨dy Hₖᵀ, x⟩ of every term and sample)."""
@@ -81,7 +90,7 @@ def by_inputs(
         grid=(parts, pl.cdiv(samples, BY_INPUTS.samples)),
         interpret=interpret,
         **_parameters(BY_INPUTS),
-    )(d_y, x, terms, weight)
+    )(d_y, x, terms, weight.reshape(inputs, -1))
     return d_x, d_terms.sum(0)
 
 
@@ -90,17 +99,21 @@ def by_weight(
     x: Shaped[Array, "B I"],
     terms: Float[Array, "K B"],
     interpret: bool = False,
-) -> Float[Array, "I KO"]:
-    """dH, all terms side by side."""
+) -> Float[Array, "I K O"]:
+    """dH."""
     inputs, outputs, count = x.shape[1], d_y.shape[1], terms.shape[0]
     size = BY_WEIGHT.columns
-    return pl.pallas_call(
+    d_weight = pl.pallas_call(
         ft.partial(_by_weight, outputs),
         out_shape=jax.ShapeDtypeStruct((inputs, count * outputs), jnp.float32),
         grid=(outputs // size, inputs // size, count // TERMS),
         interpret=interpret,
         **_parameters(BY_WEIGHT),
     )(d_y, x, terms)
+    return d_weight.reshape(inputs, count, outputs)
+
+
+KERNELS = Kernels(forward, by_inputs, by_weight)
 
 
 def _parameters(tiles: Tiles):

@@ -15,8 +15,9 @@ from jaxtyping import Array, Float
 from splagger.nn import Linear
 from splagger.nn.gru_kernel import available
 from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, rounded
-from splagger.policy import generated_kernel
+from splagger.policy import generated_hopper, generated_kernel
 from splagger.policy.actor_critic import ActorCritic
+from splagger.policy.generated_kernel import Kernels
 
 
 class LinearHeads(eqx.Module):
@@ -56,8 +57,7 @@ class GeneratedLinear(eqx.Module):
     terms: Float[Array, " terms"]
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        dtype = self.heads.weight.dtype
-        wide = (rounded(x, dtype) @ self.heads.wide).astype(jnp.float32)
+        wide = matmul(x, self.heads.wide, self.heads.weight.dtype)
         return self.terms @ (wide.reshape(self.heads.bias.shape) + self.heads.bias)
 
 
@@ -68,9 +68,9 @@ class GeneratedLinears(eqx.Module):
     terms: Float[Array, "B terms"]
 
     def __call__(self, x: Float[Array, "B in"]) -> Float[Array, "B out"]:
-        fits = generated_kernel.fits(*x.shape, *self.heads.bias.shape)
-        if matmul_types() == HALF and fits and available():
-            return _generated_by_kernels(False, self.heads, self.terms, x)
+        kernels = _kernels(*x.shape, *self.heads.bias.shape)
+        if kernels is not None:
+            return _generated_by_kernels(kernels, self.heads, self.terms, x)
         return _generated(matmul_types(), self.heads, self.terms, x)
 
 
@@ -99,24 +99,31 @@ def _generated_backward(types, residuals, d_y):
 _generated.defvjp(_generated_forward, _generated_backward)
 
 
+def _kernels(*sizes: int) -> Kernels | None:
+    """The best ones that this device has for a layer of so many samples, inputs, terms and outputs."""
+    if matmul_types() != HALF:
+        return None
+    if generated_hopper.fits(*sizes) and generated_hopper.available():
+        return generated_hopper.KERNELS
+    return generated_kernel.KERNELS if generated_kernel.fits(*sizes) and available() else None
+
+
 @ft.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _generated_by_kernels(interpret: bool, heads: LinearHeads, terms, x):
-    """The same in half precision, by kernels that never write what is Σₖ summed."""
-    return _by_kernels_forward(interpret, heads, terms, x)[0]
+def _generated_by_kernels(kernels: Kernels, heads: LinearHeads, terms, x):
+    """The same in half precision, by kernels that add the terms where they compute them."""
+    return _by_kernels_forward(kernels, heads, terms, x)[0]
 
 
-def _by_kernels_forward(interpret, heads, terms, x):
-    x_half, wide = (rounded(factor, HALF.forward) for factor in (x, heads.wide))
-    y = generated_kernel.forward(x_half, terms.T, wide, heads.bias, interpret)
-    return y, (heads, terms, x)
+def _by_kernels_forward(kernels, heads, terms, x):
+    x_half, weight = (rounded(factor, HALF.forward) for factor in (x, heads.weight))
+    return kernels.forward(x_half, terms.T, weight, heads.bias), (heads, terms, x)
 
 
-def _by_kernels_backward(interpret, residuals, d_y):
+def _by_kernels_backward(kernels, residuals, d_y):
     heads, terms, x = residuals
-    d_half, x_half, wide = (rounded(factor, HALF.backward) for factor in (d_y, x, heads.wide))
-    d_x, d_terms = generated_kernel.by_inputs(d_half, x_half, terms.T, wide, interpret)
-    d_weight = generated_kernel.by_weight(d_half, x_half, terms.T, interpret)
-    d_heads = LinearHeads(d_weight.reshape(heads.weight.shape), terms.T @ d_y)
+    d_half, x_half, weight = (rounded(factor, HALF.backward) for factor in (d_y, x, heads.weight))
+    d_x, d_terms = kernels.by_inputs(d_half, x_half, terms.T, weight)
+    d_heads = LinearHeads(kernels.by_weight(d_half, x_half, terms.T), terms.T @ d_y)
     return d_heads, d_terms.T + d_y @ heads.bias.T, d_x
 
 
@@ -148,10 +155,33 @@ class Hypernetwork(eqx.Module):
         terms = _extend(latent)
         return _map_layers(lambda heads: GeneratedLinear(heads, terms), self.heads, LinearHeads)
 
+    def prepared(self) -> "Hypernetwork":
+        """The same for many steps: weights as the device reads them fastest."""
+        heads = _map_layers(lambda heads: heads.prepared(), self.heads, LinearHeads)
+        layers = self.heads.actor.layers
+        fits = generated_hopper.Actor.fits([layer.weight.shape for layer in layers])
+        plain = not (fits and self.heads.actor.activation is jnp.tanh)
+        if plain or matmul_types() != HALF or not generated_hopper.available():
+            return Hypernetwork(heads)
+        weights = [layer.weight for layer in heads.actor.layers]
+        return ActingHypernetwork(
+            heads, generated_hopper.Actor.create(weights, [layer.bias for layer in layers])
+        )
+
     def policies(self, latents: Float[Array, "B K"]) -> ActorCritic:
         """The policies of a batch of latents as one, which takes a batch of inputs."""
         terms = jax.vmap(_extend)(latents)
         return _map_layers(lambda heads: GeneratedLinears(heads, terms), self.heads, LinearHeads)
+
+
+class ActingHypernetwork(Hypernetwork):
+    """One whose actors are computed by one kernel."""
+
+    actor: generated_hopper.Actor
+
+    def policy(self, latent: Float[Array, " K"]) -> ActorCritic:
+        policy = super().policy(latent)
+        return ActorCritic(ft.partial(self.actor, _extend(latent)), policy.critic)
 
 
 def _map_layers(function, network, kind: type):
