@@ -439,7 +439,9 @@ __device__ __forceinline__ __half2 finished(const Acting& memory, const float* b
   return __floats2half2_rn(tanhf(y[0]), tanhf(y[1]));
 }
 
-__global__ void __cluster_dims__(ACT_BLOCKS, 1, 1) __launch_bounds__(THREADS, 2)
+// RESIDENT blocks share a multiprocessor; each reads so many terms ahead of their use.
+template <int RESIDENT, int FIRST_AHEAD, int SECOND_AHEAD>
+__global__ void __cluster_dims__(ACT_BLOCKS, 1, 1) __launch_bounds__(THREADS, RESIDENT)
     act(const __half* __restrict__ x, const float* __restrict__ terms, const uint4* __restrict__ first_weight,
         const float* __restrict__ first_bias, const uint4* __restrict__ second_weight,
         const float* __restrict__ second_bias, const uint2* __restrict__ third_weight,
@@ -451,7 +453,7 @@ __global__ void __cluster_dims__(ACT_BLOCKS, 1, 1) __launch_bounds__(THREADS, 2)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4;
   const int part = (run * ACT_BLOCKS + block) * 8 + warp;  // of the weights
 
-  Stream<4, 3> first = {first_weight + static_cast<size_t>(part) * ACT_TERMS * 4 * 32 + lane};
+  Stream<4, FIRST_AHEAD> first = {first_weight + static_cast<size_t>(part) * ACT_TERMS * 4 * 32 + lane};
   first.begin();
   for (int i = threadIdx.x; i < ACT_ROWS * ACT_INPUTS / 8; i += THREADS)
     *reinterpret_cast<uint4*>(&memory.first[i / 32][i % 32 * 8]) =
@@ -461,7 +463,7 @@ __global__ void __cluster_dims__(ACT_BLOCKS, 1, 1) __launch_bounds__(THREADS, 2)
   meet();  // every block has begun
   first.run(memory, memory.first);
 
-  Stream<2, 5> second = {second_weight + static_cast<size_t>(part) * ACT_TERMS * 2 * 32 + lane};
+  Stream<2, SECOND_AHEAD> second = {second_weight + static_cast<size_t>(part) * ACT_TERMS * 2 * 32 + lane};
   second.begin();
   __syncthreads();
   const int row = threadIdx.x / 16, column = threadIdx.x % 16 * 2;
@@ -595,9 +597,11 @@ ffi::Error acting(cudaStream_t stream, Halves x, Floats terms, Halves first_weig
                   ffi::Result<Floats> numbers) {
   const int rows = axis(x, 1), blocks = runs_of(x, 2) * (rows / ACT_ROWS) * ACT_BLOCKS;
   const int bytes = sizeof(Acting);
-  const cudaError_t status = cudaFuncSetAttribute(act, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  // Few blocks read far ahead; many, so that all of them are there at once.
+  const auto kernel = blocks <= 132 ? act<1, 5, 8> : act<3, 2, 4>;
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (status != cudaSuccess) return error_of(status);
-  act<<<blocks, THREADS, bytes, stream>>>(
+  kernel<<<blocks, THREADS, bytes, stream>>>(
       static_cast<const __half*>(x.untyped_data()), terms.typed_data(),
       static_cast<const uint4*>(first_weight.untyped_data()), first_bias.typed_data(),
       static_cast<const uint4*>(second_weight.untyped_data()), second_bias.typed_data(),
