@@ -9,7 +9,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Shaped
 
 from splagger.nn import cuda
@@ -121,4 +120,4 @@ def _states(resets):
 
 def _call(target, results):
     call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all")
-    return ft.partial(call, segments=np.int32(SEGMENTS))
+    return ft.partial(call, segments=jnp.dtype(jnp.int32).type(SEGMENTS))

@@ -117,11 +117,11 @@ class Actor(eqx.Module):
     """
 
     weights: tuple[Shaped[Array, "..."], ...]
-    biases: tuple[Float[Array, "terms out"], ...]
+    biases: tuple[Float[Array, "terms _"], ...]
     size: int = eqx.field(static=True)  # of the numbers it gives
 
     @classmethod
-    def create(cls, weights: Sequence[Shaped[Array, "in terms out"]], biases: Sequence) -> "Actor":
+    def create(cls, weights: Sequence[Shaped[Array, "_ terms _"]], biases: Sequence) -> "Actor":
         """Of rounded weights."""
         size = biases[-1].shape[-1]
         fill = lambda x: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, MOST_NUMBERS - size)])  # noqa: E731

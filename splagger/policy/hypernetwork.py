@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from splagger.nn import Linear
+from splagger.nn import MLP, Linear
 from splagger.nn.gru_kernel import available
 from splagger.nn.precision import HALF, MatmulTypes, matmul, matmul_types, rounded
 from splagger.policy import generated_hopper, generated_kernel
@@ -181,7 +181,7 @@ class ActingHypernetwork(Hypernetwork):
 
     def policy(self, latent: Float[Array, " K"]) -> ActorCritic:
         policy = super().policy(latent)
-        return ActorCritic(ft.partial(self.actor, _extend(latent)), policy.critic)
+        return ActorCritic(MLP((ft.partial(self.actor, _extend(latent)),)), policy.critic)
 
 
 def _map_layers(function, network, kind: type):
