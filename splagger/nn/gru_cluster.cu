@@ -98,10 +98,17 @@ __device__ __forceinline__ void multiply_bfloat(float (&d)[4], const uint32_t (&
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+// Forward, as exact as float32 is: what acts computes the same states with other instructions, and where they are
+// rounded to float16 a difference of the last bits can become one of the last bits of those.
+__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+// Backward, a few of the last bits do not matter.
+__device__ __forceinline__ float fast_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 
 // 1 - 2 / (1 + exp 2x); exp may be infinite, a quotient of which is 0.
-__device__ __forceinline__ float hyperbolic_tangent(float x) { return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x)); }
+__device__ __forceinline__ float fast_tanh(float x) {
+  return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x));
+}
 
 __device__ __forceinline__ uint32_t halves(float x, float y) {
   const __half2 pair = __floats2half2_rn(x, y);
@@ -291,7 +298,7 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
       r[j] = even[0][j] + odd[0][j] + biases[1][j % 2];
       z[j] = even[1][j] + odd[1][j] + biases[2][j % 2];
       n[j] = from_input[j] + biases[3][j % 2];
-      const float candidate = hyperbolic_tangent(n[j] + sigmoid(r[j]) * q[j]);
+      const float candidate = tanhf(n[j] + sigmoid(r[j]) * q[j]);
       h[j] = candidate + sigmoid(z[j]) * (before - candidate);
       kept[j] = later >> row & 1 ? 0.0f : h[j];
     }
@@ -388,9 +395,9 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const float2 qr = floats(words[2 * j]), zn = floats(words[2 * j + 1]);
-      const float q = qr.x, r = sigmoid(qr.y);
-      z[j] = sigmoid(zn.x);
-      const float n = hyperbolic_tangent(zn.y + r * q);
+      const float q = qr.x, r = fast_sigmoid(qr.y);
+      z[j] = fast_sigmoid(zn.x);
+      const float n = fast_tanh(zn.y + r * q);
       const float by_n = (1.0f - z[j]) * (1.0f - n * n);
       slopes[j][0] = by_n * r;
       slopes[j][1] = by_n * q * r * (1.0f - r);
