@@ -70,7 +70,9 @@ def rooms() -> str:
     package = ROOT / "splagger"
     names = [p for p in package.iterdir() if p.suffix == ".py" and p.stem != "__main__"]
     names += [p for p in package.rglob("*/__init__.py")]
-    return markdown(("room", "files", "lines", "what it is for"), map(_room, sorted(names)))
+    return markdown(
+        ("package or module", "files", "lines", "what it is for"), map(_room, sorted(names))
+    )
 
 
 def _room(path: Path) -> tuple[str, ...]:

@@ -168,7 +168,7 @@ class Agent(eqx.Module):
         task_done: Bool[Array, "T *batch"],
         task_length: int | None = None,
     ) -> tuple[Memory, Float[Array, "T *batch out"]]:
-        """Returns (last memory, the T outputs before each action) of a rollout.
+        """Returns the last memory of a rollout and, for each of its T steps, the output before the action.
 
         Equals repeated `Actor.observe`. The first output is stored in `memory`: a constant, without gradient.
         If every task has `task_length` steps and the rollout consists of whole tasks, they are unrolled in

@@ -159,7 +159,7 @@ ROWS = (
     _row(
         "t-latent-small",
         "T-Maze Latent with a corridor of 10 cells and a small network",
-        TMaze(length=10, signals=(), noise_up=0.95, noise_down=0.05),
+        TMaze(length=10, signals=(), noise_up=0.75, noise_down=0.25),
         _SMALL,
     ),
     _row(

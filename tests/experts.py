@@ -55,6 +55,16 @@ class Guesser(Expert):
         return self.rng.integers(self.n_actions, size=self.n)
 
 
+class NoiseFollower(Expert):
+    """T-mazes without memory: chooses UP if the present noise has the given sign, always if the sign is 0."""
+
+    def __init__(self, sign: int):
+        self.sign = sign
+
+    def act(self, obs: np.ndarray) -> np.ndarray:
+        return np.where(obs[:, 3] * self.sign >= 0, T_UP, T_DOWN)
+
+
 class CorridorExpert(Expert):
     """T-mazes: walks to the end with one number of evidence in memory, and chooses UP if it is positive."""
 

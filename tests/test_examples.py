@@ -22,7 +22,13 @@ def test_there_are_examples():
     assert EXAMPLES
 
 
-@every_example
+# `train` with two methods and with a custom method; tests/agents and tests/runs show the same.
+ONLY_SLOW = ("02_train_on_a_tmaze", "04_own_method")
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in EXAMPLES if p.stem not in ONLY_SLOW], ids=lambda path: path.stem
+)
 def test_example_runs(path, tmp_path):
     """A copy with `frames=1`: whole updates up to the first evaluation."""
     short = tmp_path / path.name

@@ -89,12 +89,11 @@ class _Trained:
         """Returns the index of the member with the highest final return among those that match `wanted`."""
         points = self.run.points
         matching = [points.index(point) for point in _matching(points, wanted, self.folder.path)]
-        curves: Any = read_curves(self.folder.path)
+        curves: Any = read_curves(self.folder.path, plan=self.run.describe())
         finals: dict[Point, float] = {}
         if curves is not None:
-            last = curves[
-                curves["update"] == curves["update"].max()
-            ]  # without members that stopped
+            # Members that stopped have no row at the last update.
+            last = curves[curves["update"] == curves["update"].max()]
             keys = last[list(Point._fields)].itertuples(index=False, name=None)
             finals = {Point(*key): value for key, value in zip(keys, last["return"], strict=True)}
         return max(matching, key=lambda i: finals.get(points[i], -np.inf))

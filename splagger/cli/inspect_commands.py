@@ -24,9 +24,9 @@ class Evaluate:
     tasks: int = 1000
     """Number of tasks, one meta-episode each."""
     rate: float | None = None
-    """Learning rate of the agent; the best if not given."""
+    """Learning rate of the agent; by default that of the agent with the highest final return."""
     seed: int | None = None
-    """Seed of the agent; the best if not given."""
+    """Seed of the agent; by default that of the agent with the highest final return."""
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
 
@@ -75,9 +75,9 @@ class Export:
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("agent.npz")
     """The file to write."""
     rate: float | None = None
-    """Learning rate of the agent; the best if not given."""
+    """Learning rate of the agent; by default that of the agent with the highest final return."""
     seed: int | None = None
-    """Seed of the agent; the best if not given."""
+    """Seed of the agent; by default that of the agent with the highest final return."""
 
     def __call__(self) -> None:
         from splagger.agents import load, save_agent
@@ -99,9 +99,9 @@ class Watch:
     task_seed: int = 0
     """Seed of the task."""
     rate: float | None = None
-    """Learning rate of the agent; the best if not given."""
+    """Learning rate of the agent; by default that of the agent with the highest final return."""
     seed: int | None = None
-    """Seed of the agent; the best if not given."""
+    """Seed of the agent; by default that of the agent with the highest final return."""
 
     def __call__(self) -> None:
         from splagger.agents import load, watch

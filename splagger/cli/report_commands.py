@@ -9,6 +9,7 @@ import tyro
 
 from splagger.cli.formatting import show
 from splagger.errors import RunError, SettingError
+from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table
 
 Positional = tyro.conf.Positional
@@ -20,7 +21,7 @@ FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
 class Plot:
     """Draw the learning curves of one environment: one line per method and settings, at its best rate.
 
-    Uses seeds on which the rate was not chosen where there are any, otherwise the seeds of the sweep.
+    Where available, uses seeds that were not used to choose the rate, otherwise the seeds of the sweep.
     """
 
     runs: Runs
@@ -60,8 +61,14 @@ class Compare:
                 found.to_csv(self.csv, index=False)
         for table in comparison_tables(found):
             show(table)
+        for env, part in found.groupby("env", sort=False):
+            short = part[part["frames"] == part["trained_frames"]]["method"].tolist()
+            if len(short) < len(part):
+                print(
+                    f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(short)}"
+                )
         print(
-            "\n  seeds: the rate was not chosen on fresh or held out seeds; it was chosen on the same seeds"
+            "\n  seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"
         )
 
 
@@ -84,8 +91,14 @@ class Figure:
         from splagger.plots.export import save
         from splagger.stats.evidence import Evidence
 
+        figures = select(self.name)
+        if not self.runs.is_dir():
+            raise RunError(
+                f"there is no folder {self.runs}: recorded results are in the repository, not in the package. Name "
+                f"their folder with --runs, or train them: splagger reproduce {self.name} --plan"
+            )
         evidence = Evidence.read(self.runs, analyses=self.analyses)
-        for figure in select(self.name):
+        for figure in figures:
             paths = save(figure, evidence, self.out)
             print(f"{figure.name}: {' '.join(map(str, paths)) or 'nothing to draw'}")
             for command in commands(figure.missing(evidence), evidence, self.runs, self.analyses):
@@ -141,7 +154,7 @@ class Reproduce:
     """Number of fresh seeds; 0 for none."""
     jobs: int = 1
     """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
-    save_every: float = 120.0
+    save_every: float = SAVE_EVERY
     """Seconds between checkpoints."""
     plan: bool = False
     """Print what would be trained, and stop."""

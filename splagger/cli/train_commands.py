@@ -10,6 +10,7 @@ import tyro
 from splagger.cli.formatting import assignments, number, show
 from splagger.errors import SettingError
 from splagger.runs.axes import AXES
+from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ class List:
 class Train:
     """Train a method on an environment: all rates and seeds in one program.
 
-    A finished run is left alone, an interrupted one continues from its last checkpoint, and more --frames
-    extend a run. Ctrl-C saves before it stops.
+    A finished run is left alone, an interrupted one continues from its last checkpoint, and a larger --frames extends a run. Ctrl-C saves before it stops.
     """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
@@ -113,7 +113,7 @@ class Train:
     """Folder for run folders."""
     force: bool = False
     """Delete the run and start over."""
-    save_every: float = 120.0
+    save_every: float = SAVE_EVERY
     """Seconds between checkpoints."""
 
     def __call__(self) -> None:
@@ -144,7 +144,7 @@ class Sweep:
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
     out: Path = Path("runs")
     """Folder for run folders."""
-    save_every: float = 120.0
+    save_every: float = SAVE_EVERY
     """Seconds between checkpoints."""
     jobs: int = 1
     """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""

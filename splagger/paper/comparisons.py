@@ -1,7 +1,6 @@
 """Tests of claims about learning curves: which method earns more, which learns, which is faster.
 
-Differences are fractions of the environment's scale, from guessing (0) to the best known policy (1). Without a known
-scale, it reaches from untrained agents to the best of the compared methods. All tests use seeds that the rate was not
+Differences are fractions of the environment's scale, from guessing (0) to the best known policy (1). If the scale is unknown, 0 is the return of untrained agents and 1 that of the best compared method. All tests use seeds that the rate was not
 chosen on if there are enough.
 """
 
@@ -213,8 +212,8 @@ class Fails(Level):
 class Sooner:
     """`first` reaches a level in fewer frames; the effect is log₂ of the ratio of frames.
 
-    A seed that never reaches the level counts as if it did at the end of training. Such seeds of the others make the
-    effect too small, so the claim cannot be refuted. Such seeds of `first` make it too large to confirm the claim.
+    A seed that never reaches the level counts as if it did at the end of training. If they belong to the others, the effect is a lower bound and cannot refute the claim; if they belong to `first`, it is
+    an upper bound and cannot confirm it.
     """
 
     first: Series

@@ -77,7 +77,8 @@ def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
             fontsize=8,
             **alignment,
         )
-    axes.set(title=_plain(panel.title), xlabel=panel.x_label, ylabel=panel.y_label)
+    smoothed = "\n(mean over a tenth of training)" if any(line.smoothed for line in lines) else ""
+    axes.set(title=_plain(panel.title), xlabel=panel.x_label, ylabel=panel.y_label + smoothed)
     axes.margins(x=0, y=0.09)
 
 

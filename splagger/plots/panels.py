@@ -9,7 +9,7 @@ import numpy as np
 from splagger.paper_numbers import ReferenceLine, reference_lines
 from splagger.plots.styles import SOLID, Style, style_of
 from splagger.runs.analyses import INITIALIZATION, AnalysisKey
-from splagger.stats.estimates import bootstrap_interval, smooth, thin
+from splagger.stats.estimates import bootstrap_interval, smooth, thin, window
 from splagger.stats.evidence import AnalysisValues, Evidence, Series
 from splagger.stats.selection import Chosen
 
@@ -28,6 +28,7 @@ class Line(NamedTuple):
     source: str = ""
     width: float = 2.0
     named: bool = True
+    smoothed: bool = False  # over a tenth of training
 
 
 class Missing(NamedTuple):
@@ -50,7 +51,8 @@ def learning_curve(style: Style, method: str, chosen: Chosen, unit: float = 1e6)
     smoothed = np.array([smooth(seed) for seed in chosen.curves])[:, kept]
     interval = bootstrap_interval(smoothed)
     frames = chosen.frames[kept] / unit
-    return Line(style, frames, *interval, method, len(smoothed), chosen.rate, chosen.source)
+    line = Line(style, frames, *interval, method, len(smoothed), chosen.rate, chosen.source)
+    return line._replace(smoothed=window(len(chosen.frames)) > 1)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ UPDATE_NOISES = ("stored", "fresh", "none")
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Settings that shape the compiled program; the defaults are for the T-Mazes."""
+    """Settings that shape the compiled program; the defaults are those of the T-Mazes, which other environments of
+    `splagger.registry` inherit unless they set their own."""
 
     envs: int = 16  # environments side by side
     steps: int = 700  # of each environment in a rollout

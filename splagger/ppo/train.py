@@ -274,7 +274,7 @@ def reconstruct(config: Config, state: TrainState, rollout: Rollout, key: Key[Ar
 
 
 def evaluation(config: Config, state: TrainState) -> Metrics:
-    """Returns the return per episode and per meta-episode on new tasks: the same for all methods and rates."""
+    """Evaluates on new tasks; returns the return per episode and meta-episode. All methods and rates get the same tasks."""
     key = jr.fold_in(jr.fold_in(state.key, EVAL_STREAM), state.update)
     tasks = config.ppo.eval_tasks
     with jax.named_scope("evaluation"):

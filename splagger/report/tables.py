@@ -1,5 +1,6 @@
 """One table per kind of result; the terminal, the HTML report, the docs and the README render them."""
 
+import math
 from typing import Any
 
 from splagger.paper.claims import Claim
@@ -9,7 +10,7 @@ from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder
 from splagger.stats.estimates import Estimate
 from splagger.stats.evidence import Evidence, RecordedRun
-from splagger.stats.returns import across, recorded_series, returns
+from splagger.stats.returns import across, returns
 from splagger.stats.summary import summarize
 from splagger.tables import Table
 
@@ -17,7 +18,9 @@ Results = list[tuple[Claim, Verdict]]
 
 
 def interval(found: Estimate, form: str = ".2f") -> str:
-    """Returns "value [low, high]"."""
+    """Returns "value [low, high]", or the value alone if it has no interval."""
+    if math.isnan(found.low):
+        return f"{found.value:{form}}"
     return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
 
 
@@ -48,7 +51,7 @@ def comparison_tables(found: Any) -> list[Table]:
             (
                 row.method,
                 row.settings,
-                f"{row.frames:,}",
+                f"{row.frames:,}" + _cut(row.frames, row.trained_frames),
                 f"{row.rate:g}",
                 f"{row.seeds} ({row.source})",
                 interval(Estimate(row.training, row.training_low, row.training_high)),
@@ -62,27 +65,8 @@ def comparison_tables(found: Any) -> list[Table]:
     return tables
 
 
-def results_table(evidence: Evidence, *envs: str) -> Table:
-    """Returns one row per method with the results that figures show, by environment, the best method first."""
-    chosen = {s: c for s in recorded_series(evidence) if (c := evidence.for_figures(s)) is not None}
-    wanted = [s for s in chosen if s.env in envs]
-    wanted.sort(key=lambda s: (envs.index(s.env), -chosen[s].curves.mean()))
-    rows, last = [], ""
-    for series in wanted:
-        found = chosen[series]
-        rows.append(
-            (
-                f"`{series.env}`" if series.env != last else "",
-                f"`{series.method}`",
-                f"{found.rate:g}",
-                f"{found.curves.mean():.2f}",
-                f"{found.curves[:, -1].mean():.2f}",
-                f"{len(found.curves)}",
-            )
-        )
-        last = series.env
-    head = ("environment", "method", "best rate", "mean return over training", "final return")
-    return Table("Returns per meta-episode", (*head, "seeds"), rows)
+def _cut(frames: int, trained: int) -> str:
+    return f" of {trained:,}" if trained > frames else ""
 
 
 def returns_table(evidence: Evidence) -> Table:

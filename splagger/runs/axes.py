@@ -1,6 +1,6 @@
-"""The axes of a sweep, as rows of data. Adding an axis is one row here and one field in `Tunables`.
+"""The axes of a sweep, as rows of data.
 
-This table drives grid points, tunables, the command line, digests and the columns of curves. Needs no JAX.
+To add an axis, add a row here (with `newer=True`), a field in `Tunables`, and use that field in `ppo/train.py`. This table drives grid points, tunables, the command line, digests and the columns of curves. Needs no JAX.
 """
 
 import numbers
@@ -23,6 +23,8 @@ class Axis:
     - `default`: computes the default values from the run's plan.
     - `help`: the help text on the command line.
     - `needs`: whether the run described by a plan depends on the axis.
+    - `newer`: the axis is left out of digests at its default, so that runs from before it keep theirs. Their curves
+      lack its column, which then holds the default.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Axis:
     default: Callable[[Plan], tuple[float | int, ...]]
     help: str
     needs: Callable[[Plan], bool] = lambda plan: True
+    newer: bool = False
 
 
 def first_temperature(aggregator: Any) -> float:

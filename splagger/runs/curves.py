@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from splagger.errors import RunError
+from splagger.runs.axes import AXES, Plan
 from splagger.runs.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -21,22 +22,35 @@ def curves_path(folder: Path) -> Path:
     return packed if packed.is_file() and not plain.is_file() else plain
 
 
-def read_curves(folder: Path, columns: Sequence[str] | None = None) -> "pandas.DataFrame | None":
-    """Returns the curves of a run, or only some columns; None before the first evaluation.
+def read_curves(
+    folder: Path, columns: Sequence[str] | None = None, plan: Plan | None = None
+) -> "pandas.DataFrame | None":
+    """Returns the curves of a run, or some of their columns; None before the first evaluation.
 
-    Floats are read exactly, so that writing them again gives the same text.
+    Floats are read exactly: written again, they give the same text. With the run's `plan`, columns of axes that are
+    newer than the run hold their defaults.
     """
     import pandas
 
     path = curves_path(folder)
+    chosen: Any = None if columns is None else lambda name: name in columns
     try:
-        chosen: Any = columns
-        return pandas.read_csv(path, usecols=chosen, **_exact_floats(pandas.__version__))
+        frame = pandas.read_csv(path, usecols=chosen, **_exact_floats(pandas.__version__))
     except (FileNotFoundError, pandas.errors.EmptyDataError):
         return None
     except (ValueError, EOFError, OSError) as error:
-        reason = str(error).strip()  # those of pandas end with a line break
-        raise RunError(f"{path} is damaged ({reason}); train that run again") from None
+        raise _damaged(path, str(error).strip()) from None
+    for axis in AXES if plan is not None else ():
+        if axis.newer and axis.name not in frame and axis.name in (columns or [axis.name]):
+            frame[axis.name] = axis.default(plan or {})[0]
+    missing = [name for name in columns or () if name not in frame]
+    if missing:
+        raise _damaged(path, f"it has no column {missing[0]!r}")
+    return frame
+
+
+def _damaged(path: Path, reason: str) -> RunError:
+    return RunError(f"{path} is damaged ({reason}); train that run again")
 
 
 def _exact_floats(version: str) -> dict[str, Any]:
@@ -46,9 +60,10 @@ def _exact_floats(version: str) -> dict[str, Any]:
 
 
 def write_curves(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Replaces the curves of a run."""
+    """Replaces the curves of a run; a column that some rows lack holds "nan" there."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, fieldnames=names, restval="nan", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     write_atomically(folder / CURVES, text.getvalue())

@@ -21,6 +21,9 @@ from splagger.runs.storage import write_atomically
 RECORD, LOCK, CHECKPOINTS, EVENTS = "run.json", "lock", "checkpoints", "tensorboard"
 
 
+SAVE_EVERY = 120.0  # seconds between checkpoints, unless something else is asked for
+
+
 class RunFolder:
     """One experiment on disk."""
 

@@ -22,8 +22,15 @@ def provenance(command: str) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **_versions()},
         "device": f"{jax.device_count()} × {device.device_kind}",
         "platform": device.platform,
+        **_kernels(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+def _kernels() -> dict[str, str]:
+    """The optional GPU kernels that were switched on, see `splagger.nn.gpu.cuda`."""
+    chosen = os.environ.get("SPLAGGER_KERNELS")
+    return {"kernels": chosen} if chosen else {}
 
 
 def _versions() -> dict[str, str]:

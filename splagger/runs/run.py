@@ -122,11 +122,13 @@ class Run:
     def describe(self) -> dict[str, Any]:
         """Returns everything that determines the result, as plain data.
 
-        Frames are included only if a schedule or a buffer depends on them. Otherwise a longer run begins like a
-        shorter one.
+        Frames are included only if a schedule or a buffer depends on them. Otherwise a longer run continues a shorter one exactly.
         """
         plan = _plan(self.row, self.method)
-        plan |= {axis.plural: list(self.values(axis.plural)) for axis in AXES}
+        for axis in AXES:
+            values = self.values(axis.plural)
+            if not axis.newer or values != axis.default(plan):
+                plan[axis.plural] = list(values)
         if self.row.ppo.anneal or self.method.reconstruct:
             plan["updates"] = self._updates()
         return plan

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from splagger.errors import RunError
 from splagger.stats.estimates import (
     at_the_end,
@@ -13,7 +11,8 @@ from splagger.stats.estimates import (
     interquartile_mean,
     over_training,
 )
-from splagger.stats.evidence import COVERED, Evidence
+from splagger.stats.evidence import Evidence
+from splagger.stats.selection import Chosen
 from splagger.stats.variants import Variant, variants
 
 if TYPE_CHECKING:
@@ -30,7 +29,10 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     - `seeds`, `source`: the number of seeds, and whether the rate was chosen on them.
     - `settings`: the settings that not all methods share.
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
-      It is empty if the runs differ in length or in their task.
+    - `frames`, `trained_frames`: frames per run that are compared, and that were trained.
+
+    Runs of one task are compared over the frames that all of them have. With a single seed there is neither an
+    interval nor a probability.
 
     Raises a RunError if there are no runs, or none of `reference`.
     """
@@ -39,8 +41,9 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     runs = Evidence.read(*roots).runs
     if not runs:
         raise RunError(f"no run folder in {', '.join(map(str, roots)) or 'the given paths'}")
-    merit = lambda v: float(interquartile_mean(_scores(v)))  # noqa: E731
-    found = sorted(variants(runs), key=lambda v: (v.env, v.task, -merit(v)))
+    compared = _at_common_length(variants(runs))
+    merit = lambda v: float(interquartile_mean(over_training(compared[v].curves)))  # noqa: E731
+    found = sorted(compared, key=lambda v: (v.env, v.task, -merit(v)))
     methods = {v.method for v in found}
     if reference is not None and reference not in methods:
         raise RunError(f"no run of {reference!r}; there are {', '.join(sorted(methods))}")
@@ -48,12 +51,22 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     for one in found:
         neighbors = [v for v in found if v.env == one.env]
         rivals = [v for v in neighbors if v.task == one.task]
-        rows.append(_row(one, neighbors, _reference(one, rivals, reference)))
+        rows.append(_row(one, neighbors, _reference(one, rivals, reference), compared))
     return pandas.DataFrame(rows)
 
 
-def _scores(one: Variant) -> np.ndarray:
-    return over_training(one.chosen.curves)
+def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
+    """Returns the curves of each variant, up to the last frame that all variants of its task have."""
+    shortest: dict[str, float] = {}
+    for one in found:
+        last = float(one.chosen.frames[-1])
+        shortest[one.task] = min(last, shortest.get(one.task, last))
+    return {one: _until(one.chosen, shortest[one.task]) for one in found}
+
+
+def _until(chosen: Chosen, last: float) -> Chosen:
+    kept = chosen.frames <= last
+    return chosen._replace(frames=chosen.frames[kept], curves=chosen.curves[:, kept])
 
 
 def _reference(one: Variant, rivals: list[Variant], name: str | None) -> Variant:
@@ -64,17 +77,21 @@ def _reference(one: Variant, rivals: list[Variant], name: str | None) -> Variant
     return one
 
 
-def _row(one: Variant, neighbors: list[Variant], reference: Variant) -> dict[str, Any]:
-    training = estimate(interquartile_mean, _scores(one))
-    end = estimate(interquartile_mean, at_the_end(one.chosen.curves))
+def _row(
+    one: Variant, neighbors: list[Variant], reference: Variant, compared: dict[Variant, Chosen]
+) -> dict[str, Any]:
+    chosen = compared[one]
+    training = estimate(interquartile_mean, over_training(chosen.curves))
+    end = estimate(interquartile_mean, at_the_end(chosen.curves))
     return {
         "env": one.env,
         "method": one.method,
         "settings": ", ".join(one.distinguishing(neighbors)),
-        "frames": int(one.chosen.frames[-1]),
-        "rate": one.chosen.rate,
-        "seeds": len(one.chosen.curves),
-        "source": one.chosen.source,
+        "frames": int(chosen.frames[-1]),
+        "trained_frames": int(one.chosen.frames[-1]),
+        "rate": chosen.rate,
+        "seeds": len(chosen.curves),
+        "source": chosen.source,
         "training": training.value,
         "training_low": training.low,
         "training_high": training.high,
@@ -82,15 +99,11 @@ def _row(one: Variant, neighbors: list[Variant], reference: Variant) -> dict[str
         "end_low": end.low,
         "end_high": end.high,
         "reference": reference.method,
-        "probability": _probability(one, reference),
+        "probability": _probability(chosen, compared[reference]),
     }
 
 
-def _probability(one: Variant, other: Variant) -> float | None:
-    lengths = sorted(float(v.chosen.frames[-1]) for v in (one, other))
-    if one is other or lengths[0] < COVERED * lengths[1]:
+def _probability(one: Chosen, other: Chosen) -> float | None:
+    if one is other or min(len(one.curves), len(other.curves)) < 2:
         return None
-    scores = [
-        over_training(v.chosen.curves[:, v.chosen.frames <= lengths[0]]) for v in (one, other)
-    ]
-    return float(improvement(*scores))
+    return float(improvement(over_training(one.curves), over_training(other.curves)))

@@ -1,5 +1,6 @@
 """Estimates with bootstrap intervals. Resampling uses a fixed seed: the same input gives the same output."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,11 +27,14 @@ def estimate(
 ) -> Estimate:
     """Computes statistic(*strata) with its percentile bootstrap interval; each stratum is resampled separately.
 
-    The statistic reduces the last axis of every stratum; leading axes are resamplings.
+    The statistic reduces the last axis of every stratum; leading axes are resamplings. A single sample has no
+    interval: `low` and `high` are NaN.
 
     >>> estimate(interquartile_mean, np.array([3.0, 3.0, 3.0]))
     Estimate(value=3.0, low=3.0, high=3.0)
     """
+    if min(map(len, strata)) < 2:
+        return Estimate(float(statistic(*strata)), math.nan, math.nan)
     random = np.random.default_rng(SEED)
     resampled = [s[random.integers(len(s), size=(draws, len(s)))] for s in strata]
     low, high = np.quantile(statistic(*resampled), [(1 - level) / 2, (1 + level) / 2])
@@ -84,18 +88,30 @@ def over_training(curves: np.ndarray) -> np.ndarray:
 
 def at_the_end(curves: np.ndarray) -> np.ndarray:
     """Computes the mean [S] of curves [S, T] over the last tenth of the evaluations."""
-    return curves[:, -max(1, int(LAST * curves.shape[1])) :].mean(axis=1)
+    return curves[:, -window(curves.shape[1]) :].mean(axis=1)
+
+
+def window(evaluations: int) -> int:
+    """Returns how many evaluations are a tenth of training, at least one.
+
+    >>> window(100), window(6)
+    (10, 1)
+    """
+    return max(1, int(LAST * evaluations))
 
 
 def smooth(curve: np.ndarray) -> np.ndarray:
-    """Computes a trailing mean over a tenth of the points, at least two; the start is padded with the first value.
+    """Returns the trailing mean over a tenth of the points, padded with the first value.
+
+    It ends with the mean over the last tenth of training, as `at_the_end` does. Curves with fewer than 20 points
+    are not smoothed.
 
     >>> smooth(np.array([0.0, 2.0, 4.0])).tolist()
-    [0.0, 1.0, 3.0]
+    [0.0, 2.0, 4.0]
     """
-    window = max(2, int(LAST * len(curve)))
-    padded = np.concatenate([np.full(window - 1, curve[0]), curve])
-    return np.convolve(padded, np.full(window, 1 / window), mode="valid")
+    size = window(len(curve))
+    padded = np.concatenate([np.full(size - 1, curve[0]), curve])
+    return np.convolve(padded, np.full(size, 1 / size), mode="valid")
 
 
 def thin(length: int, most: int = 200) -> np.ndarray:

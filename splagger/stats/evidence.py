@@ -91,7 +91,7 @@ class Evidence:
     def members(self, series: Series) -> Members | None:
         """Returns all members of `series`, from any folder; None if there are none.
 
-        Runs with changed settings are other experiments and do not count, nor do short runs if there are longer ones.
+        Ignores runs with overridden settings, and short runs if there are longer ones.
         If the remaining runs disagree, only those that agree with the newest count.
         """
         if series not in self._members:
@@ -178,7 +178,7 @@ def _has_default_settings(run: RecordedRun) -> bool:
 def without_trials(
     found: list[tuple[RecordedRun, Members]],
 ) -> list[tuple[RecordedRun, Members]]:
-    """Returns the runs, oldest first, without unfinished and short ones if there are finished and longer ones."""
+    """Returns the runs, oldest first. Drops unfinished runs if any is finished, and short runs if there are longer ones."""
     found = sorted(found, key=lambda f: f[0].record.started)
     found = [f for f in found if f[0].record.finished] or found[-1:]
     most = max((members.frames[-1] for _, members in found), default=0)

@@ -13,6 +13,7 @@ from splagger.runs.record import RunRecord
 
 # The swept settings other than rate and seed, one field per axis.
 Settings = namedtuple("Settings", [axis.name for axis in SETTINGS])
+COLUMNS = ("frames", "rate", "seed", *Settings._fields, "return")
 
 
 class Members(NamedTuple):
@@ -63,7 +64,7 @@ def best_rate(members: Members) -> float:
 
 def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
     """Returns the members of a run by their settings; empty before the first evaluation."""
-    table = read_curves(folder.path, ["frames", "rate", "seed", *Settings._fields, "return"])
+    table = read_curves(folder.path, COLUMNS, record.plan)
     if table is None:
         return {}
     reached = np.unique(table["frames"].to_numpy(float))

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from splagger.runs.folder import RunFolder
+from splagger.stats.estimates import at_the_end
 from splagger.stats.members import best_rate, members_of
 
 
@@ -13,7 +14,7 @@ class RunSummary(NamedTuple):
     method: str
     rate: float
     mean_return: float  # over training
-    final_return: float
+    final_return: float  # over the last tenth of training, where figures end
     seeds: int
     frames_per_second: float | None
     folder: str
@@ -31,7 +32,7 @@ def summarize(folder: RunFolder) -> RunSummary:
         record.method,
         rate,
         float(curves.mean()),
-        float(curves[:, -1].mean()),
+        float(at_the_end(curves).mean()),
         len(curves),
         record.frames_per_second,
         str(folder.path),

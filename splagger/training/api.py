@@ -8,7 +8,7 @@ from splagger.errors import RunError
 from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
 from splagger.runs.curves import read_curves
-from splagger.runs.folder import RunFolder
+from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.training.runner import execute
 
@@ -26,7 +26,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     force: bool = False,
     show: bool = True,
-    save_every: Number = 120.0,
+    save_every: Number = SAVE_EVERY,
     episodes: int | None = None,
     **axes: Number | Sequence[Number],
 ) -> "pandas.DataFrame":

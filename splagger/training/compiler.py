@@ -1,27 +1,28 @@
-"""What the compiler is told: where it keeps its programs, and which of its searches are worth their time."""
+"""XLA's compiler settings: the cache of compiled programs, and options that shorten the compilation."""
 
 import contextlib
 import ctypes
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper
 from splagger.nn.gpu.number_types import on_gpu
 
-# Of all the shapes that XLA tries for the blocks of each matmul on a Hopper GPU, these four are enough: with
-# them, or with NVIDIA's library, matmuls of our sizes take 2% longer than with the best of all. They are in
-# XLA's own text format.
+# XLA tries many block shapes for each matmul on a Hopper GPU. These four are enough: with them, or with NVIDIA's
+# library, matmuls of our sizes take 2% longer than with the best shape. The file has XLA's text format.
 TILES = Path(__file__).with_name("matmul_tiles.txtpb")
 
 
 def set_up_compiler() -> None:
-    """Compiled programs are kept on disk, unless JAX was told another place (or none, by an empty one).
+    """Caches compiled programs on disk, unless JAX is configured otherwise (an empty folder disables its cache).
 
-    On a GPU random numbers come from a kernel that JAX has for it, the same numbers: written out, they are
-    half of all operations of a training program.
+    On a GPU, it selects JAX's own kernel for random numbers. The numbers are the same; inlined, they are half of
+    all operations of a training program. It also compiles our CUDA kernels, if `cuda.enabled()`.
     """
     chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
@@ -29,12 +30,19 @@ def set_up_compiler() -> None:
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
     if on_gpu() and hasattr(jax.config, "jax_threefry_gpu_kernel_lowering"):
         jax.config.update("jax_threefry_gpu_kernel_lowering", True)
+    if on_gpu() and cuda.enabled():
+        with ThreadPoolExecutor() as pool:
+            sources = gru_hopper, generated_layers_hopper
+            list(pool.map(lambda kernels: kernels.available(), sources))
 
 
 def compiler_options() -> dict[str, Any]:
-    """On a CPU the time is spent in matmuls, which are not compiled: code around them need not be perfect, and a
-    lower optimization level halves the wait for it; so does XLA's older way to write loops. On a Hopper GPU most of the wait is for trying
-    variants of kernels: of matmuls a few are enough, of others XLA's first choice was never much slower.
+    """Returns options that shorten the compilation on this device.
+
+    On a CPU, most of the time is spent in matmuls, which are not compiled. A lower optimization level of the other
+    code halves the compilation time, and so does XLA's older loop emitter. On a Hopper GPU, most of the compilation
+    time is autotuning. A few variants of matmuls are enough; for other kernels, XLA's first choice was never much
+    slower.
     """
     if jax.default_backend() == "cpu":
         return {"xla_backend_optimization_level": 1} | _known(
@@ -45,24 +53,20 @@ def compiler_options() -> dict[str, Any]:
             "xla_gpu_gemm_autotuner_override_file": str(TILES),
             "xla_gpu_experimental_enable_fusion_autotuner": False,
         }
-        if _is_hopper()
-        and jax.__version_info__ >= (0, 11)  # before that, tiles have another format
+        if cuda.is_hopper()
+        and jax.__version_info__ >= (0, 11)  # older versions have another format for tiles
         else {}
     )
 
 
 def release_memory() -> None:
-    """Gives freed memory back to the system, where the C library can (glibc)."""
+    """Returns freed memory to the operating system, if the C library supports it (glibc)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def _is_hopper() -> bool:
-    return getattr(jax.local_devices()[0], "compute_capability", "") == "9.0"
-
-
 def _known(options: dict[str, Any]) -> dict[str, Any]:
-    """These options, or none where this version of XLA does not have all of them: their names may change."""
+    """Returns these options, or none if this XLA version does not have all of them: their names may change."""
     try:
         jax.jit(lambda: jnp.zeros(()), compiler_options=options).lower().compile()
     except jax.errors.JaxRuntimeError:

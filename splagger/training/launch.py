@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from splagger.errors import Interrupted, SettingError
-from splagger.runs.folder import RunFolder
+from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.training.runner import execute
 
 
 def train_all(
-    runs: Sequence[Run], out: str | Path, jobs: int = 1, save_every: Number = 120.0
+    runs: Sequence[Run], out: str | Path, jobs: int = 1, save_every: Number = SAVE_EVERY
 ) -> list[RunFolder]:
     """Trains `jobs` runs at a time, each as a separate program; returns their folders.
 

@@ -18,7 +18,7 @@ from splagger.errors import EnvError, Interrupted, RunError
 from splagger.ppo.train import TrainState
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
 from splagger.runs.curves import read_curves, write_curves
-from splagger.runs.folder import EVENTS, RunFolder
+from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
 from splagger.runs.provenance import provenance
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Number, Point, Run
@@ -105,7 +105,7 @@ class Execution:
         record = self.folder.record()
         self.seconds = record.seconds
         self.stopped = {k: u for k, u in record.stopped.items() if u <= self.update}
-        curves: Any = read_curves(self.folder.path)
+        curves: Any = read_curves(self.folder.path, plan=self.record.plan)
         if curves is not None:
             self.rows = curves[curves["update"] <= self.update].to_dict("records")
         return program.unpack(saved)
@@ -134,7 +134,7 @@ class Execution:
                 self.stopped[name] = self.update
                 others = "the other runs continue" if self._alive() else "no run is left"
                 self.view.note(
-                    f"stopped: rate {point.rate:g}, seed {point.seed} is not finite at update {self.update}; {others}"
+                    f"stopped: rate {point.rate:g}, seed {point.seed} diverged (NaN or infinity) at update {self.update}; {others}"
                 )
                 continue
             row = {
@@ -230,7 +230,7 @@ def execute(
     run: Run,
     out: str | Path = "runs",
     force: bool = False,
-    save_every: Number = 120.0,
+    save_every: Number = SAVE_EVERY,
     show: bool | Literal["lines"] = True,
 ) -> tuple[RunFolder, bool]:
     """Trains a run to its end; returns (folder, whether there was anything to do).
@@ -249,7 +249,12 @@ def execute(
         title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
         view = progress.choose(title, run.points, run.config.updates, show)
         record = record or RunRecord(run.describe(), {}, provenance(run.command()))
-        record = replace(record, arguments=run.arguments(), finished=False)
+        record = replace(
+            record,
+            arguments=run.arguments(),
+            finished=False,
+            provenance=_with_command(record.provenance, run.command()),
+        )
         with writing_run(folder):
             folder.write_record(record)
         try:
@@ -257,10 +262,17 @@ def execute(
                 Execution(run, folder, record, save_every, view).work()
         except EnvError as error:
             raise RunError(
-                f"{error}. Only what came after the last checkpoint is lost: fix the environment, and the same "
-                "command continues"
+                f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
+                "the same command again to continue"
             ) from error
     return folder, True
+
+
+def _with_command(provenance: dict[str, Any], command: str) -> dict[str, Any]:
+    """Adds a command to those that contributed to a run; the last one says what the run is now."""
+    before = provenance.get("commands") or [provenance["command"]]
+    commands = before if before[-1] == command else [*before, command]
+    return provenance | {"command": command, "commands": commands}
 
 
 def _is_complete(record: RunRecord, run: Run) -> bool:

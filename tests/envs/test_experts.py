@@ -77,6 +77,14 @@ def test_reading_labels_reaches_the_best_return_in_planning():
     assert_mean(meta_returns("planning", experts.Explorer()), ENVS["planning"].best_return)
 
 
+@pytest.mark.parametrize("name", ["t-ls-small", "t-ls-demo", "t-agreement-small", "t-latent-small"])
+@pytest.mark.parametrize("sign", [0, 1, -1])
+def test_small_mazes_need_a_memory(name, sign):
+    """No door that depends on the last observation alone earns more than two thirds of the best return."""
+    returns = meta_returns(name, experts.NoiseFollower(sign))
+    assert returns.mean() < 2 / 3 * 16
+
+
 @pytest.mark.parametrize("name", ["planning", "planning-noobs"])
 def test_sweeping_the_torus_needs_no_labels(name):
     assert_mean(meta_returns(name, experts.Sweeper()), ENVS["planning-noobs"].best_return)

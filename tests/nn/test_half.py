@@ -8,13 +8,13 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-import splagger.nn.gru as gru_module
-import splagger.nn.lstm as lstm_module
 from splagger.agent import Network
 from splagger.envs import MetaEnv, TMaze
 from splagger.memory import EmbeddingSizes
 from splagger.nn import GRU, Linear
-from splagger.nn.gpu import number_types
+from splagger.nn import gru as gru_module
+from splagger.nn import lstm as lstm_module
+from splagger.nn.gpu import gru_loops, number_types
 from splagger.nn.gpu.number_types import FULL, HALF
 from splagger.ppo.train import update
 from tests.ppo.probe_envs import TUNABLES, random_state, tiny
@@ -36,10 +36,10 @@ def test_numbers_outside_the_range_of_float16_are_clipped():
     np.testing.assert_array_equal(number_types.rounded(x, jnp.float16)[:3], [65504, -65504, 3])
     assert number_types.rounded(x, jnp.float16).dtype == jnp.float16
     np.testing.assert_array_equal(number_types.rounded(x, jnp.float32), x)
-    loops = gru_module.Loops(HALF, kernels=False, interpret=False)
+    loops = gru_loops.Loops(HALF, kernels=False, interpret=False)
     gru, xs = GRU.create(jr.key(0), 4, 8), jnp.broadcast_to(x, (3, 2, 4))
-    loss = lambda gru: gru_module._recur(  # noqa: E731
-        loops, gru, jnp.zeros((2, 8)), xs, jnp.zeros((3, 2), bool)
+    loss = lambda gru: gru_loops.recur(  # noqa: E731
+        loops, gru.weights, jnp.zeros((2, 8)), xs, jnp.zeros((3, 2), bool)
     ).sum()
     value, grads = jax.jit(jax.value_and_grad(loss))(gru)
     assert np.isfinite(value) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
@@ -57,7 +57,9 @@ def test_a_prepared_custom_layer_keeps_its_class():
 @pytest.mark.parametrize("name", ["splagger", "pearl", "lstm"])
 def test_an_update_in_half_precision(name, monkeypatch):
     """The acting agent is rounded, the training state is not; both are the same policy up to rounding."""
-    for module in ("nn.gru", "nn.lstm", "nn.gpu.recurrence", "nn.layers", "policy.hypernetwork"):
+    for module in ("gru_loops", "lstm_loops", "recurrence"):
+        monkeypatch.setattr(f"splagger.nn.gpu.{module}.matmul_types", lambda: HALF)
+    for module in ("nn.layers", "policy.hypernetwork"):
         monkeypatch.setattr(f"splagger.{module}.matmul_types", lambda: HALF)
     for module in (gru_module, lstm_module):
         monkeypatch.setattr(module, "on_gpu", lambda: True)
@@ -74,8 +76,8 @@ def test_an_update_in_half_precision(name, monkeypatch):
 
 def test_the_kernels_can_be_lowered_for_a_gpu():
     """Lowering, which is everything but the machine code, works without a GPU."""
-    gru, loops = GRU.create(jr.key(0), 8, 32), gru_module.Loops(HALF, kernels=True, interpret=False)
+    gru, loops = GRU.create(jr.key(0), 8, 32), gru_loops.Loops(HALF, kernels=True, interpret=False)
     args = jnp.zeros((16, 32)), jnp.zeros((3, 16, 8))
-    loss = lambda *args: gru_module._recur(loops, *args, jnp.zeros((3, 16), bool)).sum()  # noqa: E731
-    lowered = jax.jit(jax.grad(loss)).trace(gru, *args).lower(lowering_platforms=("cuda",))
+    loss = lambda *args: gru_loops.recur(loops, *args, jnp.zeros((3, 16), bool)).sum()  # noqa: E731
+    lowered = jax.jit(jax.grad(loss)).trace(gru.weights, *args).lower(lowering_platforms=("cuda",))
     assert "triton" in lowered.as_text()

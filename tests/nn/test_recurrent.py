@@ -14,9 +14,7 @@ from jax.test_util import check_grads
 
 from splagger.memory import Pointwise
 from splagger.nn import GRU, LSTM, Transformer
-from splagger.nn import gru as gru_module
-from splagger.nn import lstm as lstm_module
-from splagger.nn.gpu import gru_kernel, recurrence
+from splagger.nn.gpu import gru_kernel, gru_loops, lstm_loops, recurrence
 from splagger.nn.gpu.number_types import FULL, HALF
 from tests.close import assert_close
 from tests.parity import numpy_models as naive
@@ -117,10 +115,10 @@ class Form(NamedTuple):
 
 
 def gru_form(types, tolerance=1e-5, kernels=False):
-    loops = gru_module.Loops(types, kernels, interpret=kernels)
+    loops = gru_loops.Loops(types, kernels, interpret=kernels)
 
     def run(gru, *args):
-        hs = gru_module._recur(loops, gru, *args)
+        hs = gru_loops.recur(loops, gru.weights, *args)
         return hs[-1], hs
 
     return Form("gru", run, tolerance)
@@ -128,7 +126,7 @@ def gru_form(types, tolerance=1e-5, kernels=False):
 
 def lstm_form(types, tolerance=1e-5):
     def run(lstm, *args):
-        hs, c = lstm_module._recur(types, lstm, *args)
+        hs, c = lstm_loops.recur(types, lstm.weights, *args)
         return (hs[-1], c), hs
 
     return Form("lstm", run, tolerance)
@@ -142,7 +140,7 @@ FORMS = {
     "lstm, float32": lstm_form(FULL),
     "lstm, half": lstm_form(HALF, 0.02),
 }
-MODULES = {"gru": gru_module, "lstm": lstm_module}
+LOOPS = {"gru": gru_loops, "lstm": lstm_loops}
 
 
 def by_definition(cell, *args):
@@ -151,8 +149,8 @@ def by_definition(cell, *args):
 
 
 def as_on_a_gpu(cell, *args):
-    module = MODULES["gru" if isinstance(cell, GRU) else "lstm"]
-    return module._unroll_for_gpu(cell, *args)
+    loops = LOOPS["gru" if isinstance(cell, GRU) else "lstm"]
+    return loops.unroll(cell.weights, *args)
 
 
 def states(name, *batch):
@@ -212,7 +210,7 @@ def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
 
 
 @pytest.mark.parametrize("batch", [(), (2, 3)])
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", LOOPS)
 def test_the_unroll_for_gpus_takes_any_batch_shape(name, batch):
     xs, resets = jr.normal(jr.key(5), (STEPS, *batch, INPUTS)), (STEPS, *batch)
     args = ENCODERS[name], states(name, *batch), xs, jr.bernoulli(jr.key(6), 0.2, resets)
@@ -237,7 +235,7 @@ def test_kernels_need_whole_blocks():
     )
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", LOOPS)
 def test_a_prepared_cell_steps_the_same(name, monkeypatch):
     cell, state = ENCODERS[name], states(name)
     assert_close(cell.prepared(), cell, rtol=0, atol=0)  # on a CPU there is nothing to prepare
@@ -282,7 +280,7 @@ def test_transformer_matches_its_definition(resets):
     assert_close(outputs, expected, atol=5e-6)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", LOOPS)
 @every_reset
 def test_the_derivative_equals_that_of_single_steps(name, resets):
     """By every parameter, input and initial state; rows are reset at different times."""
@@ -296,7 +294,7 @@ def test_the_derivative_equals_that_of_single_steps(name, resets):
     assert_close(*both, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", LOOPS)
 def test_the_derivative_matches_finite_differences(name):
     resets = jnp.array([False, False, True, False])
     run = jax.jit(lambda cell, *args: as_on_a_gpu(cell, *args, resets))

@@ -190,16 +190,16 @@ def test_the_table_has_the_points_that_are_drawn(small):
 
 
 def test_the_table_matches_one_computed_by_hand(tmp_path):
-    """A figure of three evaluations, computed by hand: [2, 6, 10] and [4, 8, 12], smoothed over two points."""
+    """A figure of three evaluations, computed by hand: [2, 6, 10] and [4, 8, 12], too few to be smoothed."""
     curve = lambda rate, seed: np.array([2.0, 6.0, 10.0]) + 2 * seed  # noqa: E731
     write_run(tmp_path, "t-ls", "rnn", curve, seeds=(0, 1))
     drawn = export.drawable(FIGURES["memory"], Evidence.read(tmp_path))
     about = "t-ls,RNN,rnn,0.001,2,one rate"
     assert export.table(drawn).splitlines() == [
         ",".join(export.COLUMNS),
-        f"{about},0,3,2,4",
-        f"{about},0.0375,5,4,6",
-        f"{about},0.075,9,8,10",
+        f"{about},0,2,3,4",
+        f"{about},0.0375,6,7,8",
+        f"{about},0.075,10,11,12",
     ]
 
 
@@ -275,3 +275,12 @@ def test_the_command_draws_figures_and_lists_missing_runs(small, tmp_path, capsy
     assert out.count("missing, made by: splagger train") == 8
     main(["figure", "wavg", *where, "--out", str(tmp_path / "none")])
     assert "wavg: nothing to draw" in capsys.readouterr().out
+
+
+def test_without_recorded_results_the_command_says_where_they_are(tmp_path, capsys):
+    """As in a folder in which only the package is installed."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["figure", "all", "--runs", str(tmp_path / "results")])
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2 and printed.out == ""
+    assert "recorded results are in the repository" in printed.err and "--runs" in printed.err

@@ -5,6 +5,8 @@ import gzip
 import pytest
 
 from splagger.errors import RunError
+from splagger.runs import curves
+from splagger.runs.axes import Axis
 from splagger.runs.curves import CURVES, curves_path, read_curves, write_curves
 
 ROWS = [
@@ -66,3 +68,21 @@ def test_curves_without_a_wanted_column_are_reported(tmp_path):
     write_curves(tmp_path, ROWS)
     with pytest.raises(RunError, match=r"curves\.csv is damaged .*'seed'"):
         read_curves(tmp_path, ["update", "seed"])
+
+
+def test_a_newer_metric_is_nan_in_older_rows(tmp_path):
+    write_curves(tmp_path, [{"update": 1, "kl": 0.5}, {"update": 2, "kl": 0.25, "new": 3.0}])
+    assert (tmp_path / "curves.csv").read_text() == "update,kl,new\n1,0.5,nan\n2,0.25,3.0\n"
+
+
+def test_a_newer_axis_has_its_default_in_older_curves(tmp_path, monkeypatch):
+    default = lambda plan: (plan["ppo"]["clip"],)  # noqa: E731
+    newer = Axis("clip", "clips", "clip", default, "", newer=True)
+    monkeypatch.setattr(curves, "AXES", (*curves.AXES, newer))
+    write_curves(tmp_path, [{"update": 1, "return": 2.0}])
+    plan = {"ppo": {"clip": 0.05}}
+    assert read_curves(tmp_path, ["clip", "return"], plan).to_dict("records") == [
+        {"return": 2.0, "clip": 0.05}
+    ]
+    with pytest.raises(RunError, match="it has no column 'kl_weight'"):
+        read_curves(tmp_path, ["kl_weight", "return"], plan)

@@ -74,14 +74,37 @@ def test_other_settings_are_other_variants(tmp_path):
     ]  # fmt: skip
 
 
-def test_other_tasks_and_other_lengths_are_not_compared(tmp_path):
+def test_other_tasks_are_not_compared(tmp_path):
     custom(tmp_path, "splagger", 9.0)
     custom(tmp_path, "rnn", 4.0, episodes=2)
+    found = by_method(splagger.compare(tmp_path))
+    assert found["probability"].isna().all()
+    assert found.loc["rnn", "reference"] == "rnn"
+
+
+def test_runs_of_other_lengths_are_compared_over_the_frames_that_all_have(tmp_path, capsys):
+    """A longer run of the same curve is not better: it only had more time to learn."""
+    custom(tmp_path, "splagger", 9.0)
     short = lambda rate, seed: learning(9.0)(rate, seed)[:20]  # noqa: E731
     write_run(tmp_path, CUSTOM, "lstm", short)
     found = by_method(splagger.compare(tmp_path))
-    assert found["probability"].isna().all()
-    assert found.loc["rnn", "reference"] == "rnn" and found.loc["lstm", "reference"] == "splagger"
+    assert found["frames"].nunique() == 1
+    assert found.loc["splagger", "trained_frames"] > found.loc["splagger", "frames"]
+    assert found.loc["splagger", "training"] == pytest.approx(found.loc["lstm", "training"])
+    assert found.loc["lstm", "probability"] == 0.5
+    main(["compare", str(tmp_path)])
+    assert (
+        "compared over the frames that all runs have; the shortest: lstm" in capsys.readouterr().out
+    )
+
+
+def test_one_seed_has_neither_an_interval_nor_a_probability(tmp_path, capsys):
+    for method, end in (("splagger", 9.0), ("rnn", 4.0)):
+        write_run(tmp_path, CUSTOM, method, learning(end), seeds=(0,))
+    found = splagger.compare(tmp_path)
+    assert found[["training_low", "end_high", "probability"]].isna().all(axis=None)
+    main(["compare", str(tmp_path)])
+    assert "[" not in capsys.readouterr().out
 
 
 def test_the_command_prints_and_writes(tmp_path, capsys):

@@ -120,7 +120,7 @@ def test_outliers_do_not_move_the_interquartile_mean():
 
 
 def naive_smooth(curve):
-    window = max(2, int(0.1 * len(curve)))
+    window = max(1, int(0.1 * len(curve)))
     return [
         statistics.fmean(curve[max(0, t - k)] for k in range(window)) for t in range(len(curve))
     ]
@@ -130,6 +130,19 @@ def naive_smooth(curve):
 def test_smoothing_is_a_trailing_mean_padded_with_the_first_value(length):
     curve = np.random.default_rng(0).normal(size=length)
     assert np.allclose(stats.smooth(curve), naive_smooth(curve.tolist()))
+
+
+@pytest.mark.parametrize("length", [1, 6, 19, 20, 134])
+def test_a_smoothed_curve_ends_with_the_mean_of_the_last_tenth(length):
+    """So that a figure never contradicts a table."""
+    curves = np.random.default_rng(1).normal(size=(3, length))
+    ends = [stats.smooth(curve)[-1] for curve in curves]
+    assert np.allclose(ends, stats.at_the_end(curves))
+
+
+def test_a_single_sample_has_no_interval():
+    found = stats.estimate(stats.interquartile_mean, np.array([3.0]))
+    assert found.value == 3.0 and np.isnan([found.low, found.high]).all()
 
 
 @pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 938])

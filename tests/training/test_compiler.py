@@ -5,7 +5,9 @@ import re
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import pytest
 
+from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper
 from splagger.training import compiler
 
 
@@ -23,11 +25,11 @@ def test_hopper_gets_the_tiles(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(jax, "__version_info__", (0, 11, 2))
     monkeypatch.setattr(compiler, "_known", lambda options: options)
-    monkeypatch.setattr(compiler, "_is_hopper", lambda: True)
+    monkeypatch.setattr(cuda, "is_hopper", lambda: True)
     assert compiler.compiler_options()["xla_gpu_gemm_autotuner_override_file"] == str(
         compiler.TILES
     )
-    monkeypatch.setattr(compiler, "_is_hopper", lambda: False)
+    monkeypatch.setattr(cuda, "is_hopper", lambda: False)
     assert compiler.compiler_options() == {}
 
 
@@ -59,3 +61,21 @@ def test_the_kernel_for_random_numbers_is_used_on_gpus_only(monkeypatch):
         assert jnp.array_equal(draws, again)  # on a CPU nothing changes
     finally:
         jax.config.update(name, before)
+
+
+@pytest.mark.parametrize(
+    "gpu, switch, expected", [(True, "hopper", 2), (True, "", 0), (False, "hopper", 0)]
+)
+def test_cuda_kernels_are_compiled_on_gpus_if_switched_on(gpu, switch, expected, monkeypatch):
+    compiled = []
+    for module in (gru_hopper, generated_layers_hopper):
+        monkeypatch.setattr(module, "available", lambda module=module: compiled.append(module))
+    monkeypatch.setenv("SPLAGGER_KERNELS", switch)
+    monkeypatch.setattr(compiler, "on_gpu", lambda: gpu)
+    name = "jax_threefry_gpu_kernel_lowering"
+    before = getattr(jax.config, name)
+    try:
+        compiler.set_up_compiler()
+    finally:
+        jax.config.update(name, before)
+    assert len(compiled) == expected

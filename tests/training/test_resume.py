@@ -110,6 +110,12 @@ def test_an_extended_run_equals_a_long_one(trained, tmp_path):
     main(command(tmp_path))
     assert folder(tmp_path).path.name == trained.name
     assert same_end(folder(tmp_path), RunFolder(trained))
+    provenance = folder(tmp_path).record().provenance
+    lengths = [
+        f"--frames {updates * BATCH} " in command
+        for command, updates in zip(provenance["commands"], (SHORT, UPDATES), strict=True)
+    ]
+    assert all(lengths) and provenance["command"] == provenance["commands"][-1]
 
 
 def test_a_run_with_more_frames_than_wanted_is_left_alone(finished):

@@ -84,7 +84,9 @@ def test_the_record_is_enough_to_make_the_run_again(trained):
 def test_a_member_that_diverges_is_reported_and_the_others_continue(diverged):
     folder, notes = diverged
     for seed in (0, 1):
-        assert re.search(rf"rate 1e\+30, seed {seed} is not finite at update 1", notes)
+        assert re.search(
+            rf"rate 1e\+30, seed {seed} diverged \(NaN or infinity\) at update 1", notes
+        )
     record = folder.record()
     assert record.finished and record.update == UPDATES
     assert set(record.stopped.values()) == {1} and len(record.stopped) == 2

@@ -1,1 +1,1 @@
-"""What GPUs need: number types of matmuls, kernels, and derivatives written by hand."""
+"""Code for GPUs: number types of matmuls, kernels, and derivatives written by hand."""

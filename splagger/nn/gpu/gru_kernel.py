@@ -1,13 +1,13 @@
-"""The GRU's two loops for GPUs, one kernel a step (Pallas, Triton).
+"""The GRU's two loops for GPUs, one kernel per step (Pallas, Triton).
 
-As XLA compiles them, a step is a matmul and three to five small kernels around it, each of which waits for the
-one before: 8 µs forward and 11 µs backward, of which the matmul is 3. Here one kernel does all of it. The
-kernels of a loop share buffers of all time steps: each reads what the one before it wrote.
+XLA compiles a step to a matmul and three to five small kernels around it, each of which waits for the previous
+one: 8 µs forward and 11 µs backward, of which the matmul takes 3. Here one kernel computes the whole step. The
+kernels of a loop share buffers of all time steps: each reads what the previous one wrote.
 
-Every program of a kernel computes `ROWS` sequences × `COLUMNS` neurons of one run. Its time is that of waiting
-for memory, so it should wait once. What the matmul needs is therefore read in a loop, whose reads Triton issues
-ahead of time and without registers if they are factors as they are (hence states rounded by whoever writes
-them); everything else is read before that loop.
+Every program of a kernel computes `ROWS` sequences × `COLUMNS` neurons of one run. It spends its time waiting for
+memory, so it should wait only once. It therefore reads the matmul's factors in a loop, and everything else before
+it. Triton prefetches the reads of such a loop without registers, if the factors need no conversion; the program
+that writes a state therefore rounds it.
 """
 
 import functools as ft
@@ -21,19 +21,19 @@ from jaxtyping import Array, Float, Shaped
 from splagger.nn.gpu.number_types import on_gpu
 
 ROWS, COLUMNS, WARPS, UNROLL = 16, 32, 4, 8
-CHUNK, AHEAD = 128, 3  # of a matmul's inner axis is read at once; so many reads ahead of time
-# With more rows the weights are read too often, with more neurons a program's share of them is too much.
+CHUNK, AHEAD = 128, 3  # size of one read along a matmul's inner axis; number of reads to prefetch
+# With more rows, weights are read too often. With more neurons, a program's share of the weights is too large.
 MOST_ROWS, MOST_WIDTH = 32, 512
 
 
 def available() -> bool:
-    """Whether the device runs Triton's kernels: NVIDIA's GPUs do, from Ampere on."""
+    """Returns whether the device runs Triton kernels: NVIDIA GPUs from Ampere on do."""
     capability = getattr(jax.local_devices()[0], "compute_capability", "0")
     return on_gpu() and capability.replace(".", "").isdigit() and float(capability) >= 8
 
 
 def fits(rows: int, width: int) -> bool:
-    """Whether the kernels can do this many sequences of this many neurons."""
+    """Returns whether the kernels support this number of sequences and neurons."""
     power_of_two = width & (width - 1) == 0
     return (
         rows in range(ROWS, MOST_ROWS + 1, ROWS) and COLUMNS <= width <= MOST_WIDTH and power_of_two
@@ -48,15 +48,15 @@ def forward_loop(
     state: Float[Array, "N H"],
     interpret: bool = False,
 ) -> Float[Array, "T1 N H"]:
-    """The state before all steps and after each, of input gates W x (r, z, n) and Uᵀ.
+    """Returns the states before the first step and after each step.
 
-    `keep` is 0 where a step begins with an empty state, and `bias` has those of q, r, z and n.
+    `inputs` are W x (r, z, n), and `weight` is Uᵀ. `keep` is 0 where a step begins with an empty state. `bias` has the biases of q, r, z and n.
     """
     steps, rows, _ = inputs.shape
     width = state.shape[1]
     kept = jnp.where(keep[0][:, None] > 0, state, 0.0).astype(weight.dtype)
     hs = jnp.zeros((steps + 1, rows, width)).at[0].set(state)
-    factors = jnp.zeros(hs.shape, weight.dtype).at[0].set(kept)  # of the next step's matmul
+    factors = jnp.zeros(hs.shape, weight.dtype).at[0].set(kept)  # for the next step's matmul
     call = ft.partial(_call, rows=rows, width=width, interpret=interpret)
     kernel = call(_forward_step, [hs, factors], aliases={5: 0, 6: 1}, reads=_chunks(width, 1)[0])
 
@@ -75,13 +75,13 @@ def backward_loop(
     d_hs: Float[Array, "T N H"],
     interpret: bool = False,
 ) -> tuple[Shaped[Array, "T N H4"], Float[Array, "N H"]]:
-    """(derivatives by the arguments of q, r, z and n; by the first state), of those by the states.
+    """Returns derivatives by (the arguments of q, r, z and n; the first state), given those by the states.
 
-    `arguments` are without their biases, `back` is [Uₙ; Uᵣ; U_z], and `keep` ends with a 0.
+    `arguments` do not include the biases, `back` is [Uₙ; Uᵣ; U_z], and `keep` ends with a 0.
     """
     steps, rows, width = d_hs.shape
     d_arguments = jnp.zeros((steps, rows, 4 * width), back.dtype)
-    d_h = jnp.zeros((2, rows, width))  # of the steps before and after, in turns
+    d_h = jnp.zeros((2, rows, width))  # of the current and the following step, alternating
     buffers = [d_arguments, d_h]
     call = ft.partial(_call, rows=rows, width=width, interpret=interpret)
     reads = _chunks(width, 3)[0] // 2
@@ -99,13 +99,13 @@ def backward_loop(
 
 
 def _chunks(width, factors):
-    """(how many, of which size) for an inner axis of so many times `width`."""
+    """Returns (number, size) of the chunks of an inner axis with `factors` times `width` numbers."""
     size = min(width // 2, CHUNK)
     return factors * width // size, size
 
 
 def _call(kernel, buffers, aliases, reads, rows, width, interpret):
-    """A kernel that writes into `buffers`, which are its last arguments, and reads factors so many times."""
+    """Returns a kernel that writes into `buffers`, its last arguments. `reads` is the number of chunks it reads."""
     return pl.pallas_call(
         ft.partial(kernel, width),
         out_shape=[jax.ShapeDtypeStruct(b.shape, b.dtype) for b in buffers],
@@ -117,7 +117,7 @@ def _call(kernel, buffers, aliases, reads, rows, width, interpret):
 
 
 def _here(width):
-    """(rows, function: columns of the k-th of several arrays side by side) of this program."""
+    """Returns this program's (rows, function from k to its columns in the k-th of several concatenated arrays)."""
     start = pl.program_id(1) * COLUMNS
     columns = lambda k: pl.ds(k * width + start, COLUMNS)  # noqa: E731
     return pl.ds(pl.program_id(0) * ROWS, ROWS), columns
@@ -158,11 +158,11 @@ def _forward_step(width, t, inputs, keep, weight, bias, _, __, hs, factors):
 
 
 def _backward_step(width, t, arguments, keep, back, bias, hs, d_hs, _, __, d_arguments, d_states):
-    """dhₜ = d_outₜ + dhₜ₊₁·zₜ₊₁ + [dhₜ₊₁·∂q, dhₜ₊₁·∂r, dhₜ₊₁·∂z] [Uₙ; Uᵣ; U_z]; gates are computed again."""
+    """Computes dhₜ = d_outₜ + dhₜ₊₁·zₜ₊₁ + [dhₜ₊₁·∂q, dhₜ₊₁·∂r, dhₜ₊₁·∂z] [Uₙ; Uᵣ; U_z], and recomputes the gates."""
     t = t[0]
     rows, columns = _here(width)
     chunks, size = _chunks(width, 3)
-    # After the last step comes nothing, of which nothing is kept: any row that no program writes now will do.
+    # The last step has no following step, and `keep` masks what is read: any row that is not being written will do.
     after = (t + 1) % d_arguments.shape[0]
 
     def argument(t, k):
@@ -178,7 +178,7 @@ def _backward_step(width, t, arguments, keep, back, bias, hs, d_hs, _, __, d_arg
     by_n = (1 - z) * (1 - n * n)
     slopes = by_n * r, by_n * q * r * (1 - r), (before - n) * z * (1 - z), by_n
 
-    def add(i, sums):  # two sums: the multiplications of one wait for each other
+    def add(i, sums):  # two independent sums shorten the dependency chain
         parts = [pl.ds((2 * i + j) * size, size) for j in range(2)]
         later = [d_arguments[after, rows, part] for part in parts]
         return tuple(
@@ -188,7 +188,7 @@ def _backward_step(width, t, arguments, keep, back, bias, hs, d_hs, _, __, d_arg
 
     through = sum(jax.lax.fori_loop(0, chunks // 2, add, _sums(2)))
     d_h = jnp.where(kept_later, through, 0.0) + beside
-    # Written as it is, the result takes the layout of what it is multiplied with here, instead of them its.
+    # Storing d_h converts it to the layout of its factors below; otherwise Triton would convert the factors.
     d_states[t % 2, rows, columns(0)] = d_h
     for k, slope in enumerate(slopes):
         d_arguments[t, rows, columns(k)] = (d_h * slope).astype(d_arguments.dtype)

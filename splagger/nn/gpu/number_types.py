@@ -1,11 +1,11 @@
 """The number types of large matmuls.
 
-On a GPU JAX rounds the factors of a float32 matmul to ten bits (TF32) anyway. Float16 keeps the same ten bits
-in half of the bytes, for numbers from 6e-5 to 65504: enough for what goes forward through our networks.
-Gradients have no such bounds, and go backward in bfloat16. Sums are float32; the largest intermediate
-results are kept in float16.
+On a GPU, JAX rounds the factors of a float32 matmul to ten bits (TF32) by default. Float16 keeps the same ten bits
+in half the bytes, for numbers from 6e-5 to 65504. This range is enough for the forward pass of our networks.
+Gradients are not bounded like this, so the backward pass uses bfloat16. Sums are float32; the largest
+intermediate results are stored in float16.
 
-Whoever asks JAX for more, by `jax.default_matmul_precision("float32")`, gets float32 here too.
+`jax.default_matmul_precision("float32")` selects float32 here too.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 
 class MatmulTypes(NamedTuple):
-    """What the factors of a matmul are rounded to, on the way forward and in its derivative."""
+    """The types to which a matmul's factors are rounded, in the forward pass and in the derivative."""
 
     forward: Any
     backward: Any
@@ -24,24 +24,24 @@ class MatmulTypes(NamedTuple):
 
 FULL = MatmulTypes(jnp.float32, jnp.float32)
 HALF = MatmulTypes(jnp.float16, jnp.bfloat16)
-INEXACT = (None, "default", "tensorfloat32", "bfloat16")  # of JAX's precisions
+INEXACT = (None, "default", "tensorfloat32", "bfloat16")  # JAX's precisions below float32
 
 
 def on_gpu() -> bool:
-    """Whether the default device is a GPU."""
+    """Returns whether the default device is a GPU."""
     device = getattr(jax.config, "jax_default_device", None)
     platform = getattr(device, "platform", device) or jax.default_backend()
     return platform in ("gpu", "cuda", "rocm")
 
 
 def matmul_types() -> MatmulTypes:
-    """Half precision on GPUs, unless JAX was told to be more exact."""
+    """Returns half precision on GPUs, unless JAX is configured for a higher precision."""
     inexact = getattr(jax.config, "jax_default_matmul_precision", None) in INEXACT
     return HALF if inexact and on_gpu() else FULL
 
 
 def rounded(x, dtype) -> Array:
-    """x as `dtype`; what is too large for float16 becomes its largest number."""
+    """Returns x as `dtype`. Numbers outside the range of float16 are clipped."""
     if x.dtype == dtype:
         return jnp.asarray(x)
     if dtype == jnp.float16:
@@ -51,6 +51,6 @@ def rounded(x, dtype) -> Array:
 
 
 def matmul(x, weight, dtype) -> Float[Array, "*batch out"]:
-    """x W of factors rounded to `dtype`, summed and given in float32."""
+    """Returns x W with factors rounded to `dtype`, and sums and results in float32."""
     factors = rounded(x, dtype), rounded(weight, dtype)
     return jnp.matmul(*factors, preferred_element_type=jnp.float32)
