@@ -34,7 +34,10 @@ def log_probs(config, state):
         after, rollout = collect(config.env, state.agent, state.normalizers, actors, keys)
         steps, done = rollout.transitions, rollout.task_done
         _, outputs = state.agent.replay(actors.memory, steps, done, config.env.task_length)
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (outputs, steps, rollout.noise))
+        flat = jax.tree.map(
+            lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]),
+            (outputs, steps, rollout.noise),
+        )
         inputs = flat[0], flat[1].obs, flat[2]
         distributions, _ = state.agent.evaluate_batch(*inputs, state.normalizers)
         replayed = jax.vmap(lambda d, a: d.log_prob(a))(distributions, flat[1].action)

@@ -197,9 +197,9 @@ def test_the_table_matches_one_computed_by_hand(tmp_path):
     about = "t-ls,RNN,rnn,0.001,2,one rate"
     assert export.table(drawn).splitlines() == [
         ",".join(export.COLUMNS),
-        f"{about},0,2,3,4",
-        f"{about},0.0375,6,7,8",
-        f"{about},0.075,10,11,12",
+        f"{about},0,3,2,4",
+        f"{about},0.0375,7,6,8",
+        f"{about},0.075,11,10,12",
     ]
 
 

@@ -90,8 +90,10 @@ def test_runs_of_other_lengths_are_compared_over_the_frames_that_all_have(tmp_pa
     found = by_method(splagger.compare(tmp_path))
     assert found["frames"].nunique() == 1
     assert found.loc["splagger", "trained_frames"] > found.loc["splagger", "frames"]
-    assert found.loc["splagger", "training"] == pytest.approx(found.loc["lstm", "training"])
-    assert found.loc["lstm", "probability"] == 0.5
+    assert found.loc["splagger", "training"] == pytest.approx(
+        found.loc["lstm", "training"], rel=0.01
+    )
+    assert 0 < found.loc["lstm", "probability"] < 1
     main(["compare", str(tmp_path)])
     assert (
         "compared over the frames that all runs have; the shortest: lstm" in capsys.readouterr().out

