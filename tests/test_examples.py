@@ -22,8 +22,14 @@ def test_there_are_examples():
     assert EXAMPLES
 
 
-# `train` with two methods and with a custom method; tests/agents and tests/runs show the same.
-ONLY_SLOW = ("02_train_on_a_tmaze", "04_own_method")
+# What these do is also shown by tests/agents, tests/bridges/test_meta_episode, tests/runs and
+# tests/training/test_own_envs; they compile for long.
+ONLY_SLOW = (
+    "02_train_on_a_tmaze",
+    "03_use_a_trained_agent",
+    "04_own_method",
+    "06_own_gymnasium_environment",
+)
 
 
 @pytest.mark.parametrize(

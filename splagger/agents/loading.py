@@ -16,6 +16,7 @@ from splagger.agent import build
 from splagger.agents.player import Player
 from splagger.errors import RunError, SettingError, UserError
 from splagger.ppo.train import TrainState
+from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.curves import read_curves
 from splagger.runs.folder import RunFolder
@@ -143,8 +144,9 @@ def _from_file(path: Path, wanted: dict[str, Number | None], env: Any, method: A
         with np.load(path, allow_pickle=False) as archive:
             arrays = dict(archive)
         about = json.loads(str(arrays.pop(DESCRIPTION)))
-        point = Point(**about["point"])
-        arguments, plan = about["arguments"], about["run"]
+        arguments, plan, given = about["arguments"], about["run"], dict(about["point"])
+        older = {axis.name: axis.default(plan)[0] for axis in AXES if axis.newer}
+        point = Point(**(older | given))
     except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise RunError(
             f"{path} is not an agent that splagger wrote, or is damaged ({error})"

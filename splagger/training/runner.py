@@ -16,6 +16,7 @@ import numpy as np
 from splagger.bridges import unwrapped_errors
 from splagger.errors import EnvError, Interrupted, RunError
 from splagger.ppo.train import TrainState
+from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
 from splagger.runs.curves import read_curves, write_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
@@ -127,7 +128,7 @@ class Execution:
         """Appends a row for each healthy member, and reports those that have just diverged."""
         for index, point in enumerate(self.points):
             values = {name: float(column[index]) for name, column in sorted(metrics.items())}
-            name = _name(point)
+            name = self._name(point)
             if name in self.stopped:
                 continue
             if not all(math.isfinite(v) for v in values.values()):
@@ -163,6 +164,11 @@ class Execution:
             write_curves(self.folder.path, self.rows)
             save_checkpoint(self.folder, self.update, state)
             self.folder.write_record(self.record)
+
+    def _name(self, point: Point) -> str:
+        """Names a member in run.json; an axis newer than the run only if it is swept."""
+        named = [a for a in AXES if not a.newer or len(self.run.values(a.plural)) > 1]
+        return ",".join(f"{axis.name}={getattr(point, axis.name)!r}" for axis in named)
 
     def _frames(self) -> int:
         return self.update * self.config.ppo.batch
@@ -279,10 +285,6 @@ def _is_complete(record: RunRecord, run: Run) -> bool:
     """Whether a run is finished and has all wanted updates, or no member that could continue."""
     exhausted = len(record.stopped) == len(run.points)
     return record.finished and (exhausted or record.update >= run.config.updates)
-
-
-def _name(point: Point) -> str:
-    return ",".join(f"{k}={v!r}" for k, v in point._asdict().items())
 
 
 def _ordered(values: dict[str, float]) -> dict[str, float]:

@@ -54,7 +54,9 @@ def test_a_prepared_custom_layer_keeps_its_class():
     np.testing.assert_array_equal(layer.prepared()(jnp.ones(64)), [128, 128])
 
 
-@pytest.mark.parametrize("name", ["splagger", "pearl", "lstm"])
+@pytest.mark.parametrize(
+    "name", ["splagger", pytest.param("pearl", marks=pytest.mark.slow), "lstm"]
+)
 def test_an_update_in_half_precision(name, monkeypatch):
     """The acting agent is rounded, the training state is not; both are the same policy up to rounding."""
     for module in ("gru_loops", "lstm_loops", "recurrence"):

@@ -46,7 +46,7 @@ def test_a_failure_is_raised_and_no_other_run_starts(tmp_path):
 @pytest.mark.parametrize(
     "number",
     [
-        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, id="sigterm", marks=pytest.mark.slow),
     ],
 )
