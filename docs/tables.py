@@ -66,24 +66,19 @@ def measured(name: str) -> Any:
 
 
 def rooms() -> str:
-    """Every room of the package: what it is for, and its size."""
+    """Every package and module, and what it is for."""
     package = ROOT / "splagger"
-    names = [p for p in package.iterdir() if p.suffix == ".py" and p.stem != "__main__"]
-    names += [p for p in package.rglob("*/__init__.py")]
-    return markdown(
-        ("package or module", "files", "lines", "what it is for"), map(_room, sorted(names))
-    )
+    paths = [p for p in package.iterdir() if p.suffix == ".py" and p.stem != "__main__"]
+    paths += package.rglob("*/__init__.py")
+    return markdown(("package or module", "what it is for"), map(_room, sorted(paths)))
 
 
-def _room(path: Path) -> tuple[str, ...]:
-    """A package's row, or a single file's."""
-    whole = path.name == "__init__.py" and path.parent.name != "splagger"
-    files = list(path.parent.glob("*.py")) if whole else [path]
-    lines = sum(len(file.read_text().splitlines()) for file in files)
-    place = path.parent if whole else path
-    name = str(place.relative_to(ROOT)) + ("/" if whole else "")
+def _room(path: Path) -> tuple[str, str]:
+    is_package = path.name == "__init__.py" and path.parent.name != "splagger"
+    place = path.parent if is_package else path
+    name = str(place.relative_to(ROOT)) + ("/" if is_package else "")
     summary = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0]
-    return f"`{name}`", f"{len(files)}", f"{lines:,}", " ".join(summary.split())
+    return f"`{name}`", " ".join(summary.split())
 
 
 def environments() -> str:

@@ -133,3 +133,18 @@ def test_gymnasium_ids_do_not_depend_on_the_order_of_imports(order):
     code = f"import {order}; assert 'splagger/T-LS-v0' not in gymnasium.registry; "
     code += "import splagger.gymnasium_ids; assert 'splagger/T-LS-v0' in gymnasium.registry"
     assert "jax" not in loaded_by(code)
+
+
+def test_type_checkers_see_the_names_that_are_imported_lazily():
+    import splagger
+
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    listed = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert listed == splagger._PLACES
+    assert all(hasattr(splagger, name) for name in listed)
