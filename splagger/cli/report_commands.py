@@ -62,10 +62,12 @@ class Compare:
         for table in comparison_tables(found):
             show(table)
         for env, part in found.groupby("env", sort=False):
-            short = part[part["frames"] == part["trained_frames"]]["method"].tolist()
-            if len(short) < len(part):
+            cut = part[part["frames"] < part["trained_frames"]]
+            whole = part.drop(cut.index)
+            shortest = whole[whole["frames"].isin(cut["frames"])]["method"]  # of the same task
+            if len(cut):
                 print(
-                    f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(short)}"
+                    f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
                 )
         print(
             "\n  seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"

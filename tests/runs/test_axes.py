@@ -1,18 +1,28 @@
 """The axes of a sweep: one table drives grid points, tunables, defaults, the command line and what is refused."""
 
+import json
 import math
+import re
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 
+from splagger.agents import load, loading
 from splagger.cli import main
 from splagger.cli.train_commands import Grid
-from splagger.errors import SettingError
+from splagger.errors import RunError, SettingError
 from splagger.ppo.settings import Tunables
+from splagger.runs import run as run_module
 from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, SETTINGS, numbers_of
+from splagger.runs.folder import RunFolder
+from splagger.runs.record import RunRecord
 from splagger.runs.run import Point
 from splagger.training import program, runner
+from splagger.training.progress import Silent
+from tests.contract.make import AGENT
 from tests.tiny import SWEPT, tiny
 
 
@@ -29,6 +39,45 @@ def test_names_of_axes_are_unique():
 
 def test_every_axis_is_a_column_of_a_point():
     assert Point._fields == tuple(axis.name for axis in AXES)
+
+
+def made_newer(monkeypatch, module, name):
+    """Pretends that an axis was added after the runs of version 0.1."""
+    axes = [replace(axis, newer=axis.name == name) for axis in AXES]
+    monkeypatch.setattr(module, "AXES", tuple(axes))
+
+
+def test_a_newer_axis_changes_digests_only_where_it_is_used(monkeypatch):
+    plain, swept = tiny(method=SWEPT).describe(), tiny(method=SWEPT, kl_weights=0.5).describe()
+    made_newer(monkeypatch, run_module, "kl_weight")
+    assert tiny(method=SWEPT).describe() == {k: v for k, v in plain.items() if k != "kl_weights"}
+    assert tiny(method=SWEPT, kl_weights=0.5).describe() == swept
+
+
+def test_a_newer_axis_names_members_only_where_it_is_swept(monkeypatch, tmp_path):
+    def names(run):
+        record = RunRecord(run.describe(), run.arguments())
+        execution = runner.Execution(run, RunFolder(tmp_path), record, 1, Silent())
+        return [execution._name(point) for point in run.points]
+
+    before = names(tiny(method=SWEPT))
+    made_newer(monkeypatch, runner, "kl_weight")
+    removed = [re.sub(r"kl_weight=[^,]*,", "", name) for name in before]
+    assert names(tiny(method=SWEPT)) == removed != before
+    assert "kl_weight=0.5" in names(tiny(method=SWEPT, kl_weights=(0.5, 0.1)))[0]
+
+
+def test_an_agent_file_from_before_an_axis_is_loaded(monkeypatch, tmp_path):
+    with np.load(AGENT) as archive:
+        arrays = dict(archive)
+    about = json.loads(str(arrays.pop("description")))
+    default = about["point"].pop("kl_weight")
+    path = tmp_path / "agent.npz"
+    np.savez(path, description=np.asarray(json.dumps(about)), **arrays)
+    with pytest.raises(RunError, match="is not an agent that splagger wrote, or is damaged"):
+        load(path)
+    made_newer(monkeypatch, loading, "kl_weight")
+    assert load(path).point.kl_weight == default
 
 
 def test_every_axis_is_in_the_description_and_the_arguments_of_a_run():
