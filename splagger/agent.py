@@ -1,6 +1,5 @@
 """The agent: a memory, a latent and a policy."""
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +9,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.errors import SettingError
 from splagger.memory import (
     Decoder,
     EmbeddingSizes,
@@ -23,6 +21,7 @@ from splagger.methods import Method
 from splagger.nn import Moments, prepare
 from splagger.nn.scan import over_axes
 from splagger.policy import AbstractLatent, HyperPolicy
+from splagger.ranges import Positive, Size, check_fields
 from splagger.spaces import ActionSpace
 
 
@@ -31,22 +30,20 @@ class Network:
     """Layer sizes of an agent; the defaults are the paper's."""
 
     embedding: EmbeddingSizes = EmbeddingSizes()
-    output_size: int = 24
-    state_embedding: int = 256
-    latent_embedding: int = 25
-    hidden: tuple[int, ...] = (256, 128)
-    width_factor: float = 1.0  # multiplies the width of the method's encoder
-    decoder_hidden: tuple[int, ...] = (32, 32)
+    output_size: Size = 24
+    state_embedding: Size = 256
+    latent_embedding: Size = 25
+    hidden: tuple[Size, ...] = (256, 128)
+    width_factor: Positive = 1.0  # multiplies the width of the method's encoder
+    decoder_hidden: tuple[Size, ...] = (32, 32)
     decoder_predicts_state: bool = False
 
     def __post_init__(self):
-        sizes = ("embedding", "output_size", "state_embedding", "latent_embedding")
-        for name in (*sizes, "hidden", "decoder_hidden"):
-            value = getattr(self, name)
-            if any(size < 1 for size in (value if isinstance(value, tuple) else (value,))):
-                raise SettingError(f"network.{name} must be positive, got {value}")
-        if not 0 < self.width_factor < math.inf:
-            raise SettingError(f"network.width_factor must be positive, got {self.width_factor}")
+        check_fields(self, "network.")
+
+    def width(self, method: Method) -> int:
+        """Returns the number of neurons of a method's encoder."""
+        return int(method.width * self.width_factor)
 
 
 class Interface(NamedTuple):
@@ -234,7 +231,7 @@ def build(
         memory_key,
         input_size=embedding.output_size,
         encoder=method.encoder,
-        width=int(method.width * network.width_factor),
+        width=network.width(method),
         aggregator=method.aggregator,
         skip=method.skip,
         output_size=network.output_size,

@@ -14,9 +14,9 @@ from splagger.aggregators import (
     WeightedMean,
     WeightedSoftmax,
 )
-from splagger.errors import SettingError
 from splagger.memory import ENCODERS
 from splagger.policy import AbstractLatent, Belief, Deterministic, Gaussian
+from splagger.ranges import Factor, Size, check_fields
 from splagger.tables import lookup
 
 
@@ -35,17 +35,16 @@ class Method:
 
     name: str
     encoder: str = "gru"
-    width: int = 256
+    width: Size = 256
     aggregator: AbstractAggregator = Max()
-    skip: float = 0.5
+    skip: Factor = 0.5
     bottleneck: bool = False  # project to the latent's size before the aggregator, not after
     latent: AbstractLatent = Deterministic()
     reconstruct: bool = False  # the memory is trained to reconstruct transitions, not by reward
 
     def __post_init__(self):
         lookup(ENCODERS, self.encoder, "encoder")
-        if not 0 <= self.skip <= 1:
-            raise SettingError(f"method {self.name!r}: skip must lie in 0 … 1, got {self.skip}")
+        check_fields(self, f"method {self.name!r}: ")
 
 
 SPLAGGER = Method("splagger")

@@ -16,6 +16,7 @@ ROOMS = (
     "errors",
     "paper_numbers",
     "tables",
+    "ranges",
     "spaces",
     "gymnasium_ids",
     "nn",

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.envs.protocol import Drawable, Env
 from splagger.errors import SettingError
+from splagger.ranges import Episodes, check
 from splagger.spaces import ActionSpace
 
 
@@ -56,9 +57,7 @@ class AbstractMetaEnv(eqx.Module):
     max_parallel: ClassVar[int] = 256
 
     def __check_init__(self):
-        if self.episodes < 1:
-            kind = type(self).__name__
-            raise SettingError(f"{kind}: episodes must be at least 1, got {self.episodes}")
+        check(f"{type(self).__name__}: episodes", self.episodes, Episodes)
 
     @property
     def obs_size(self) -> int:

@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.envs import views
-from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
+from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
+from splagger.ranges import Finite, Pixels, Steps, check_fields
 from splagger.spaces import Discrete
 
 LEFT, FORWARD, RIGHT = range(3)
@@ -44,16 +45,16 @@ class MineMaze(eqx.Module):
     1200
     """
 
-    rooms: int = eqx.field(static=True, default=16)
-    timeout: int = eqx.field(static=True, default=200)
-    resolution: int = eqx.field(static=True, default=10)
-    reward_step: float = eqx.field(static=True, default=0.1)
-    reward_right: float = eqx.field(static=True, default=4.0)
-    reward_wrong: float = eqx.field(static=True, default=-3.0)
+    rooms: Steps = eqx.field(static=True, default=16)
+    timeout: Steps = eqx.field(static=True, default=200)
+    resolution: Pixels = eqx.field(static=True, default=10)
+    reward_step: Finite = eqx.field(static=True, default=0.1)
+    reward_right: Finite = eqx.field(static=True, default=4.0)
+    reward_wrong: Finite = eqx.field(static=True, default=-3.0)
     images: str | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        whole_and_positive(self, rooms=self.rooms, timeout=self.timeout, resolution=self.resolution)
+        check_fields(self, "MineMaze: ")
         try:  # reports a missing image before training
             _images(self.images, self.resolution)
         except (ValueError, OSError) as error:

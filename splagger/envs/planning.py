@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, Key
 
-from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
-from splagger.errors import SettingError
+from splagger.envs.protocol import EnvSpec, Step
+from splagger.ranges import Side, Steps, check_fields
 from splagger.spaces import Discrete
 
 MOVES = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # up, down, left, right, collect
@@ -35,14 +35,12 @@ class Planning(eqx.Module):
     32
     """
 
-    size: int = eqx.field(static=True, default=3)
-    horizon: int = eqx.field(static=True, default=100)
+    size: Side = eqx.field(static=True, default=3)
+    horizon: Steps = eqx.field(static=True, default=100)
     show_labels: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
-        whole_and_positive(self, horizon=self.horizon)
-        if self.size < 2:
-            raise SettingError(f"Planning: size must be at least 2, got {self.size}")
+        check_fields(self, "Planning: ")
 
     @property
     def nodes(self) -> int:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.errors import SettingError
 from splagger.spaces import ActionSpace
 
 Task = Any  # a pytree of arrays: all that distinguishes one task from another
@@ -77,12 +76,3 @@ class Drawable(Protocol):
     def render(self, task: Task, state: State, episode: int, episodes: int) -> Any:
         """Returns an RGB image [H, W, 3] of a state."""
         ...
-
-
-def whole_and_positive(owner: object, **values: Any) -> None:
-    """Raises a SettingError that names the first of `values` that is not a positive integer."""
-    for name, value in values.items():
-        if not isinstance(value, int) or value < 1:
-            raise SettingError(
-                f"{type(owner).__name__}: {name} must be a positive integer, got {value}"
-            )

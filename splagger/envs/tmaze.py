@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
+from splagger.ranges import Finite, Fraction, Several, check_fields
 from splagger.spaces import Discrete
 
 
@@ -41,26 +42,20 @@ class TMaze(eqx.Module):
     splagger.errors.SettingError: TMaze: length must be at least 2, got 1
     """
 
-    length: int = eqx.field(static=True, default=100)
+    length: Several = eqx.field(static=True, default=100)
     signals: tuple[int, ...] = eqx.field(static=True, default=(1,))
-    noise_up: float = eqx.field(static=True, default=0.5)
-    noise_down: float = eqx.field(static=True, default=0.5)
-    reward_right: float = eqx.field(static=True, default=4.0)
-    reward_wrong: float = eqx.field(static=True, default=-3.0)
+    noise_up: Fraction = eqx.field(static=True, default=0.5)
+    noise_down: Fraction = eqx.field(static=True, default=0.5)
+    reward_right: Finite = eqx.field(static=True, default=4.0)
+    reward_wrong: Finite = eqx.field(static=True, default=-3.0)
 
     def __check_init__(self):
-        if self.length < 2:
-            raise SettingError(f"TMaze: length must be at least 2, got {self.length}")
+        check_fields(self, "TMaze: ")
         outside = [cell for cell in self.signals if not 0 <= cell < self.length]
         if outside or len(set(self.signals)) < len(self.signals):
             raise SettingError(
                 f"TMaze: signals must be different cells from 0 to {self.length - 1}, got {self.signals}"
             )
-        for name in ("noise_up", "noise_down"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise SettingError(
-                    f"TMaze: {name} must be between 0 and 1, got {getattr(self, name)}"
-                )
 
     @property
     def spec(self) -> EnvSpec:

@@ -9,6 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key, Num
 
 from splagger.nn import Linear, Preparable
+from splagger.ranges import Size
 from splagger.spaces import ActionSpace
 
 
@@ -24,9 +25,9 @@ class Transition(NamedTuple):
 class EmbeddingSizes(NamedTuple):
     """Sizes of the embeddings of state, action and reward."""
 
-    state: int = 32
-    action: int = 8
-    reward: int = 8
+    state: Size = 32
+    action: Size = 8
+    reward: Size = 8
 
 
 class Nothing(eqx.Module):

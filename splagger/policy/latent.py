@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from splagger.errors import SettingError
 from splagger.nn import Moments
 
 
@@ -48,10 +49,10 @@ class Gaussian(AbstractLatent):
     """A reparameterized sample of N(mean, exp(log variance)), where output = [mean; log variance]."""
 
     def size(self, output_size):
-        return output_size // 2
+        return _half(output_size)
 
     def noise_size(self, output_size):
-        return output_size // 2
+        return _half(output_size)
 
     def __call__(self, output, noise, moments):
         mean, log_variance = jnp.split(output, 2)
@@ -65,10 +66,20 @@ class Belief(AbstractLatent):
     """The normalized (mean, log variance), without gradient into the memory (PEARL-vari)."""
 
     def size(self, output_size):
-        return output_size
+        return 2 * _half(output_size)
 
     def __call__(self, output, noise, moments):
         return moments.normalize(jax.lax.stop_gradient(output))
+
+
+def _half(output_size: int) -> int:
+    """Returns the size of the mean, which is that of the log variance."""
+    if output_size % 2:
+        raise SettingError(
+            "network.output_size must be even, because the output consists of a mean and a log variance, "
+            f"got {output_size}"
+        )
+    return output_size // 2
 
 
 def gaussian_kl(q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, ""]:

@@ -1,16 +1,18 @@
 """The settings of training. The type says what is static (`Config`) and what is traced (`Tunables`)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 from jaxtyping import Array, Float
 
 from splagger.agent import Interface, Network
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
 from splagger.methods import Method
+from splagger.ranges import INT_MAX, Amount, Capacity, Count, Factor, Limit, check_fields
 
+# Updates count random streams; the last ones are reserved, see `splagger.ppo.train`.
+MAX_UPDATES = INT_MAX - 4
 # The noise with which an update samples latents: that of the rollout, so that ratios start at 1; new noise; or
 # none, so that the latent is its mean.
 UPDATE_NOISES = ("stored", "fresh", "none")
@@ -21,51 +23,47 @@ class PPOConfig:
     """Settings that shape the compiled program; the defaults are those of the T-Mazes, which other environments of
     `splagger.registry` inherit unless they set their own."""
 
-    envs: int = 16  # environments side by side
-    steps: int = 700  # of each environment in a rollout
-    epochs: int = 2
-    minibatches: int = 4
-    clip: float = 0.05  # of the probability ratio, and of the value's change
-    discount: float = 0.95
-    gae_decay: float = 0.95
-    value_weight: float = 0.5
-    entropy: float = 0.1  # default of the tunable
-    policy_epsilon: float = 1e-5  # of Adam
-    encoder_epsilon: float = 1e-8
-    max_grad_norm: float = 0.5  # of each parameter group
+    envs: Count = 16  # environments side by side
+    steps: Count = 700  # of each environment in a rollout
+    epochs: Count = 2
+    minibatches: Count = 4
+    clip: Amount = 0.05  # of the probability ratio, and of the value's change
+    discount: Factor = 0.95
+    gae_decay: Factor = 0.95
+    value_weight: Amount = 0.5
+    entropy: Amount = 0.1  # default of the tunable
+    policy_epsilon: Amount = 1e-5  # of Adam
+    encoder_epsilon: Amount = 1e-8
+    max_grad_norm: Amount = 0.5  # of each parameter group
     anneal: bool = False  # learning rate falls linearly to 0
     mask_truncated: bool = False  # zero advantage at steps that a time limit truncated
-    eval_interval: int = 1  # updates between evaluations
-    eval_tasks: int = 16
+    eval_interval: Count = 1  # updates between evaluations
+    eval_tasks: Count = 16
     update_noise: str = "stored"  # of a stochastic latent in the update; one of UPDATE_NOISES
-    kl_weight: float = 1e-6  # default of the tunable, in units of the authors' code
-    kl_terms: float = 31250.0  # terms in that code's sum: weight · terms · mean KL is the same loss
+    kl_weight: Amount = 1e-6  # default of the tunable, in units of the authors' code
+    kl_terms: Amount = (
+        31250.0  # terms in that code's sum: weight · terms · mean KL is the same loss
+    )
     # Methods trained by reconstruction (PEARL-vari) also use:
-    reconstruction_rate: float = 1e-3
-    reconstruction_kl_weight: float = 1.0
-    reconstruction_steps: int = 3  # per PPO update
-    trajectories: int = 25  # per reconstruction step
-    beliefs: int = 50  # per trajectory: random times whose belief must reconstruct it
-    decoded: int | None = None  # steps that each belief decodes; None: a meta-episode's steps
-    buffer: int = 100_000  # trajectories kept
+    reconstruction_rate: Amount = 1e-3
+    reconstruction_kl_weight: Amount = 1.0
+    reconstruction_steps: Count = 3  # per PPO update
+    trajectories: Count = 25  # per reconstruction step
+    beliefs: Count = 50  # per trajectory: random times whose belief must reconstruct it
+    decoded: Limit | None = None  # steps that each belief decodes; None: a meta-episode's steps
+    buffer: Capacity = 100_000  # trajectories kept
 
     def __post_init__(self):
         if self.update_noise not in UPDATE_NOISES:
             raise SettingError(
                 f"ppo.update_noise must be one of {', '.join(UPDATE_NOISES)}, got {self.update_noise!r}"
             )
-        for field in fields(self):
-            value = getattr(self, field.name)
-            at_least_one = field.type in ("int", int)
-            if at_least_one and value < 1:
-                raise SettingError(f"ppo.{field.name} must be at least 1, got {value}")
-            if field.type in ("float", float) and (not np.isfinite(value) or value < 0):
-                raise SettingError(f"ppo.{field.name} must be a finite number ≥ 0, got {value}")
-        for name in ("discount", "gae_decay"):
-            if getattr(self, name) > 1:
-                raise SettingError(f"ppo.{name} must lie in 0 … 1, got {getattr(self, name)}")
-        if self.decoded is not None and self.decoded < 1:
-            raise SettingError(f"ppo.decoded must be at least 1, or none, got {self.decoded}")
+        check_fields(self, "ppo.")
+        if self.batch > INT_MAX:
+            raise SettingError(
+                f"ppo.envs={self.envs} × ppo.steps={self.steps} is more than the {INT_MAX:,} steps that a rollout "
+                "can have"
+            )
         if self.batch % self.minibatches:
             raise SettingError(
                 f"ppo.minibatches={self.minibatches} does not divide the {self.batch} steps of a rollout "

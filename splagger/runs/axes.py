@@ -4,12 +4,13 @@ To add an axis, add a row here (with `newer=True`), a field in `Tunables`, and u
 """
 
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from splagger.errors import SettingError
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
+from splagger.ranges import Rate, Seed, Weight, check
 
 Plan = Mapping[str, Any]  # the description of a run as plain data, see `Run.describe`
 
@@ -22,6 +23,8 @@ class Axis:
     - `tunable`: the field of `Tunables` that holds the value; None for the seed, which makes the random key.
     - `default`: computes the default values from the run's plan.
     - `help`: the help text on the command line.
+    - `kind`: the type of its values, with their range.
+    - `setting`: the setting that holds the default.
     - `needs`: whether the run described by a plan depends on the axis.
     - `newer`: the axis is left out of digests at its default, so that runs from before it keep theirs. Their curves
       lack its column, which then holds the default.
@@ -32,6 +35,8 @@ class Axis:
     tunable: str | None
     default: Callable[[Plan], tuple[float | int, ...]]
     help: str
+    kind: Any = Weight
+    setting: str | None = None
     needs: Callable[[Plan], bool] = lambda plan: True
     newer: bool = False
 
@@ -55,6 +60,7 @@ AXES = (
         "learning_rate",
         lambda plan: PAPER_RATES,
         "Learning rates; the paper's are 3e-3 1e-3 3e-4 1e-4 3e-5.",
+        Rate,
     ),
     Axis(
         "entropy_weight",
@@ -62,6 +68,7 @@ AXES = (
         "entropy_weight",
         lambda plan: (float(plan["ppo"]["entropy"]),),
         "Weights of the entropy bonus.",
+        setting="ppo.entropy",
     ),
     Axis(
         "kl_weight",
@@ -69,7 +76,8 @@ AXES = (
         "kl_weight",
         lambda plan: (float(plan["ppo"]["kl_weight"]),),
         "Weights of the KL penalty of a stochastic latent (PEARL).",
-        lambda plan: plan["method"]["latent"]["kind"] != "Deterministic",
+        setting="ppo.kl_weight",
+        needs=lambda plan: plan["method"]["latent"]["kind"] != "Deterministic",
     ),
     Axis(
         "temperature",
@@ -77,9 +85,10 @@ AXES = (
         "temperature",
         lambda plan: (first_temperature(plan["method"].get("aggregator")),),
         "Initial temperatures of softmax aggregators.",
-        lambda plan: first_temperature(plan["method"].get("aggregator")) > 0,
+        Rate,
+        needs=lambda plan: first_temperature(plan["method"].get("aggregator")) > 0,
     ),
-    Axis("seed", "seeds", None, lambda plan: tuple(range(PAPER_SEEDS)), "Random seeds."),
+    Axis("seed", "seeds", None, lambda plan: tuple(range(PAPER_SEEDS)), "Random seeds.", Seed),
 )
 BY_PLURAL: dict[str, Axis] = {axis.plural: axis for axis in AXES}
 PLURALS = tuple(BY_PLURAL)
@@ -90,22 +99,15 @@ SETTINGS = tuple(axis for axis in AXES if axis.name not in ("rate", "seed"))
 def numbers_of(plural: str, given: Any) -> tuple[float | int, ...]:
     """Converts one number or several to a tuple of floats (ints for seeds) and checks their range."""
     values = [given] if isinstance(given, numbers.Real) else given
+    kind = BY_PLURAL[plural].kind
     try:
         found = tuple(float(value) for value in values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SettingError(
             f"{plural} must be a number or a list of numbers, got {given!r}"
         ) from None
-    if plural == "seeds":
-        return _seeds(found)
+    if kind is Seed:
+        found = tuple(int(value) if value.is_integer() else value for value in found)
     for value in found:
-        if not 0 <= value < float("inf"):
-            raise SettingError(f"{plural} must be finite numbers ≥ 0, got {value}")
+        check(plural, value, kind)
     return found
-
-
-def _seeds(values: Sequence[float]) -> tuple[int, ...]:
-    for seed in values:
-        if not 0 <= seed < 2**32 or seed != int(seed):
-            raise SettingError(f"seeds must be whole numbers from 0 to 2³² - 1, got {seed:g}")
-    return tuple(int(seed) for seed in values)

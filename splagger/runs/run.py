@@ -18,7 +18,8 @@ from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError, UserError
 from splagger.methods import METHODS, Method
 from splagger.paper_numbers import PAPER_SEEDS
-from splagger.ppo.settings import Config
+from splagger.ppo.settings import MAX_UPDATES, Config
+from splagger.ranges import Frames, Members, Seeds, Size, check
 from splagger.registry import EnvRow
 from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, numbers_of
 from splagger.runs.describe import digest_of, is_from_this_package, plain
@@ -75,8 +76,7 @@ class Run:
             del overrides["env.kwargs"]
             overrides |= _settings(row)
         frames = row.frames if frames is None else frames
-        if not math.isfinite(frames):
-            raise SettingError(f"frames must be a finite number, got {frames}")
+        check("frames", frames, Frames)
         run = cls(
             row,
             chosen,
@@ -173,14 +173,14 @@ class Run:
         return -(-updates // interval) * interval
 
     def _check(self) -> None:
-        if self.frames < 1:
-            raise SettingError(f"frames must be positive, got {self.frames}")
         for axis in AXES:
             if not self.values(axis.plural):
                 raise SettingError(f"a run needs at least one {axis.name.replace('_', ' ')}")
-        if len(set(self.points)) < len(self.points):
+        if any(len(set(values)) < len(values) for values in self.grid):
             raise SettingError("a value of rates, seeds or another axis is listed twice")
+        check("the number of runs (rates × seeds × …)", math.prod(map(len, self.grid)), Members)
         self._check_axes_matter()
+        self._check_sizes()
         self._check_environment()
 
     def _check_axes_matter(self) -> None:
@@ -189,6 +189,16 @@ class Run:
         for axis in AXES:
             if not axis.needs(plan) and self.values(axis.plural) != axis.default(plan):
                 raise SettingError(f"method {self.method.name!r} does not use {axis.plural}")
+
+    def _check_sizes(self) -> None:
+        """Refuses sizes that are valid on their own, but not together."""
+        network = self.row.network
+        self.method.latent.size(network.output_size)
+        check("method.width × network.width_factor", network.width(self.method), Size)
+        if self._updates() > MAX_UPDATES:
+            raise SettingError(
+                f"frames={self.frames:,} are {self._updates():,} updates; a run can have at most {MAX_UPDATES:,}"
+            )
 
     def _check_environment(self) -> None:
         """Raises for anything that cannot be described, hashed or traced, before anything is written."""
@@ -229,11 +239,17 @@ def _grid(plan: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[tuple[Numb
     for axis in AXES:
         values = given.get(axis.plural)
         if axis.name == "seed" and isinstance(values, numbers.Integral):
+            check("seeds", values, Seeds)
             values = range(int(values))
         no_values = values is None or (not isinstance(values, numbers.Real) and len(values) == 0)
         is_required = axis.name in ("rate", "seed")
+        default = axis.default(plan)
+        if isinstance(values, Sequence):
+            check(f"the number of {axis.plural}", len(values), Seeds)
         if no_values and not (is_required and values is not None):
-            grid.append(axis.default(plan))
+            grid.append(default)
+        elif isinstance(values, Sequence) and tuple(values) == default:
+            grid.append(default)  # also 0, the temperature of a method without one
         else:
             grid.append(numbers_of(axis.plural, values))
     return tuple(grid)

@@ -10,6 +10,7 @@ from typing import Any
 from splagger.bridges.gym_env import as_json
 from splagger.errors import SettingError
 from splagger.methods import Method
+from splagger.ranges import check, read_number, type_hints
 from splagger.registry import EnvRow
 from splagger.tables import lookup
 
@@ -25,10 +26,12 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
     changes: dict[str, dict[str, Any]] = {}
     for path, value in overrides.items():
         group, _, name = path.partition(".")
-        hints = typing.get_type_hints(type(lookup(groups, group, "setting group")))
+        hints = type_hints(type(lookup(groups, group, "setting group")))
         public = {k: v for k, v in hints.items() if not k.startswith("_")}
         kind = lookup(public, name, f"{group} setting")
-        changes.setdefault(group, {})[name] = _convert(path, value, kind)
+        converted = _convert(path, value, kind)
+        check(path, converted, kind)
+        changes.setdefault(group, {})[name] = converted
     if "name" in changes.get("method", {}):
         raise SettingError("method.name cannot be changed; pass another method instead")
     new = groups | {g: dataclasses.replace(groups[g], **c) for g, c in changes.items()}
@@ -41,6 +44,8 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
     if path == "env.kwargs" and isinstance(value, Mapping):
         value = as_json(value)
     origin, options = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return _convert(path, value, options[0])
     if origin in (types.UnionType, typing.Union):
         empty = value is None or (isinstance(value, str) and value.lower() == "none")
         if empty and type(None) in options:
@@ -77,14 +82,16 @@ def _items(path: str, value: Any) -> list[Any]:
 def _float(value: Any) -> float:
     if isinstance(value, bool):
         raise TypeError
-    return float(value)
+    return read_number(value) if isinstance(value, str) else float(value)
 
 
 def _int(value: Any) -> int:
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return int(value)
     number = _float(value)
     if number != int(number):
         raise ValueError
-    return int(value) if isinstance(value, numbers.Integral) else int(number)
+    return int(number)
 
 
 def _bool(value: Any) -> bool:

@@ -7,7 +7,8 @@ from jaxtyping import Array, Float, Key
 
 from splagger.envs.mujoco.physics import RobotState, advance, pose, start
 from splagger.envs.mujoco.simulations import Robot
-from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
+from splagger.envs.protocol import EnvSpec, Step
+from splagger.ranges import Amount, Steps, check_fields
 from splagger.spaces import Continuous
 
 ROBOT = Robot("cheetah.xml", frame_skip=5, total_mass=14.0)
@@ -25,12 +26,12 @@ class Cheetah(eqx.Module):
     17
     """
 
-    horizon: int = eqx.field(static=True, default=200)
-    control_cost: float = eqx.field(static=True, default=0.05)
-    reset_noise: float = eqx.field(static=True, default=0.1)
+    horizon: Steps = eqx.field(static=True, default=200)
+    control_cost: Amount = eqx.field(static=True, default=0.05)
+    reset_noise: Amount = eqx.field(static=True, default=0.1)
 
     def __check_init__(self):
-        whole_and_positive(self, horizon=self.horizon)
+        check_fields(self, "Cheetah: ")
 
     @property
     def spec(self) -> EnvSpec:

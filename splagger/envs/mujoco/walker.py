@@ -8,8 +8,8 @@ from jaxtyping import Array, Float, Key
 
 from splagger.envs.mujoco.physics import RobotState, advance, pose, start
 from splagger.envs.mujoco.simulations import Robot, load
-from splagger.envs.protocol import EnvSpec, Step, whole_and_positive
-from splagger.errors import SettingError
+from splagger.envs.protocol import EnvSpec, Step
+from splagger.ranges import Amount, Finite, Positive, Spread, Steps, check_fields
 from splagger.spaces import Continuous
 
 SCALED = {"body_mass": 8, "body_inertia": 24, "geom_friction": 24, "dof_damping": 9}
@@ -37,26 +37,19 @@ class Walker(eqx.Module):
     (65,)
     """
 
-    horizon: int = eqx.field(static=True, default=200)
-    alive_reward: float = eqx.field(static=True, default=1.0)
-    control_cost: float = eqx.field(static=True, default=0.001)
-    reset_noise: float = eqx.field(static=True, default=0.005)
-    lowest: float = eqx.field(static=True, default=0.8)
-    highest: float = eqx.field(static=True, default=2.0)
-    steepest: float = eqx.field(static=True, default=1.0)
-    spread: float = eqx.field(static=True, default=3.0)
-    base: float = eqx.field(static=True, default=1.5)
-    damping_base: float = eqx.field(static=True, default=1.3)
+    horizon: Steps = eqx.field(static=True, default=200)
+    alive_reward: Finite = eqx.field(static=True, default=1.0)
+    control_cost: Amount = eqx.field(static=True, default=0.001)
+    reset_noise: Amount = eqx.field(static=True, default=0.005)
+    lowest: Finite = eqx.field(static=True, default=0.8)
+    highest: Finite = eqx.field(static=True, default=2.0)
+    steepest: Amount = eqx.field(static=True, default=1.0)
+    spread: Spread = eqx.field(static=True, default=3.0)
+    base: Positive = eqx.field(static=True, default=1.5)
+    damping_base: Positive = eqx.field(static=True, default=1.3)
 
     def __check_init__(self):
-        whole_and_positive(self, horizon=self.horizon)
-        for name in ("base", "damping_base"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise SettingError(
-                    f"Walker: {name} must be a positive number, got {getattr(self, name)}"
-                )
-        if not 0 <= self.spread <= 10:  # beyond 10, bodies differ by factors of thousands
-            raise SettingError(f"Walker: spread must be between 0 and 10, got {self.spread}")
+        check_fields(self, "Walker: ")
 
     @property
     def spec(self) -> EnvSpec:
