@@ -28,7 +28,6 @@ from splagger.plots.styles import style_of
 from splagger.registry import ENVS
 from splagger.report.tables import claims_table, returns_table
 from splagger.runs.analyses import AnalysisKey
-from splagger.runs.curves import read_curves
 from splagger.runs.folder import find_runs
 from splagger.spaces import Discrete
 from splagger.stats.evidence import Evidence, RecordedRun
@@ -277,7 +276,7 @@ def _planning(method: str) -> Any:
     """The curves of a method's sweep on the Planning Game."""
     folders = find_runs(ROOT / "results" / "planning" / method)
     (sweep,) = [f for f in folders if len(f.record().plan["rates"]) > 1]
-    return read_curves(sweep.path)
+    return sweep.curves()
 
 
 def planning_by_rate() -> str:

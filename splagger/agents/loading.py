@@ -18,7 +18,6 @@ from splagger.errors import RunError, SettingError, UserError
 from splagger.ppo.train import TrainState
 from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint
-from splagger.runs.curves import read_curves
 from splagger.runs.folder import RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves
 from splagger.runs.provenance import provenance
@@ -78,7 +77,7 @@ class _Trained:
                 f"{self.folder.path} has no checkpoint, so there is no agent to load (published results have "
                 f"none); train it with: {self.run.command()}"
             )
-        return restored[1]
+        return restored.state
 
     def player(self, index: int) -> Player:
         state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._states)
@@ -90,7 +89,7 @@ class _Trained:
         """Returns the index of the member with the highest final return among those that match `wanted`."""
         points = self.run.points
         matching = [points.index(point) for point in _matching(points, wanted, self.folder.path)]
-        curves: Any = read_curves(self.folder.path, plan=self.run.describe())
+        curves: Any = self.folder.curves()
         finals: dict[Point, float] = {}
         if curves is not None:
             # Members that stopped have no row at the last update.

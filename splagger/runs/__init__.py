@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from splagger.runs.axes import AXES as AXES
 from splagger.runs.axes import Axis as Axis
-from splagger.runs.curves import read_curves as read_curves
 from splagger.runs.folder import RunFolder as RunFolder
 from splagger.runs.folder import find_runs as find_runs
 from splagger.runs.record import RunRecord as RunRecord

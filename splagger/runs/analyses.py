@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError
-from splagger.runs.storage import write_atomically, writing
+from splagger.runs.record import DIGEST
+from splagger.runs.storage import digest_of, sha256, write_atomically, writing
 
 if TYPE_CHECKING:
     import pandas
 
 VALUES, DESCRIPTION = "values.csv", "analysis.json"
 INITIALIZATION = "initialization"
+VALUES_DIGEST = "values_sha256"  # in analysis.json: the digest of values.csv
 
 
 class AnalysisKey(NamedTuple):
@@ -62,7 +64,9 @@ def write_analysis(folder: Path, rows: Iterable[Value], description: dict[str, A
     with writing(folder, "choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / VALUES, text.getvalue())
-        write_atomically(folder / DESCRIPTION, json.dumps(description, indent=2) + "\n")
+        complete = description | {VALUES_DIGEST: sha256(text.getvalue())}
+        complete |= {DIGEST: digest_of(complete)}
+        write_atomically(folder / DESCRIPTION, json.dumps(complete, indent=2) + "\n")
 
 
 def read_values(folder: str | Path) -> "pandas.DataFrame":
@@ -71,7 +75,11 @@ def read_values(folder: str | Path) -> "pandas.DataFrame":
 
     path = Path(folder) / VALUES
     try:
-        table: Any = pandas.read_csv(path).fillna({"dimension": 0})
+        data = path.read_bytes()
+        wanted = _description(folder).get(VALUES_DIGEST)
+        if wanted not in (None, sha256(data)):
+            raise _damaged(path, "its content is not what was written")
+        table: Any = pandas.read_csv(io.BytesIO(data)).fillna({"dimension": 0})
         return table[list(Value._fields)].astype({"seed": int, "step": int, "dimension": int})
     except FileNotFoundError:
         raise RunError(f"{folder} holds no analysis: there is no {path}") from None
@@ -80,7 +88,12 @@ def read_values(folder: str | Path) -> "pandas.DataFrame":
 
 
 def read_description(folder: str | Path) -> dict[str, Any]:
-    """Returns analysis.json."""
+    """Returns analysis.json, without the digests."""
+    found = _description(folder)
+    return {name: value for name, value in found.items() if name not in (DIGEST, VALUES_DIGEST)}
+
+
+def _description(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / DESCRIPTION
     try:
         found = json.loads(path.read_text())
@@ -90,6 +103,9 @@ def read_description(folder: str | Path) -> dict[str, Any]:
         raise _damaged(path, error) from None
     if not isinstance(found, dict):
         raise _damaged(path, "it is not a JSON object")
+    rest = {name: value for name, value in found.items() if name != DIGEST}
+    if found.get(DIGEST) not in (None, digest_of(rest)):
+        raise _damaged(path, "its content is not what was written")
     return found
 
 

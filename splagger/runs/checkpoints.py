@@ -1,12 +1,19 @@
-"""Checkpoints: the whole training state of all members of a run, as named arrays (Orbax)."""
+"""Checkpoints: the whole training state of all members of a run, as named arrays under digests."""
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from splagger.errors import RunError
-from splagger.runs.folder import CHECKPOINTS, RunFolder
+from splagger.runs.array_file import read_arrays, write_arrays
+from splagger.runs.checkpoint_files import checkpoint_path, remove_superseded
+from splagger.runs.curves import CURVES
+from splagger.runs.folder import CHECKPOINTS, RECORD, RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves, named_shapes
+from splagger.runs.record import RunRecord
+from splagger.runs.storage import warn
 
 # Arrays that had other names in checkpoints of version 0.1: (new prefix, old prefix).
 RENAMED = (
@@ -16,56 +23,75 @@ RENAMED = (
 )
 
 
-def saved_updates(folder: RunFolder) -> list[int]:
-    """Returns the updates that have a complete checkpoint, oldest first."""
+class Checkpoint(NamedTuple):
+    """A restored checkpoint. Those of older versions have neither a record nor curves."""
+
+    update: int
+    state: Any
+    record: RunRecord | None = None
+    curves: str | None = None
+
+
+def save_checkpoint(
+    folder: RunFolder, update: int, state: Any, record: RunRecord | None = None, curves: str = ""
+) -> None:
+    """Writes a checkpoint atomically, then removes all but the newest two."""
     path = folder.path / CHECKPOINTS
-    names = [p.name for p in path.iterdir()] if path.is_dir() else []
-    return sorted(int(name) for name in names if name.isdigit())
+    path.mkdir(parents=True, exist_ok=True)
+    texts = {RECORD: record.to_json(), CURVES: curves} if record else {}
+    stored = {name: np.frombuffer(text.encode(), np.uint8) for name, text in texts.items()}
+    write_arrays(checkpoint_path(path, update), stored | named_leaves(state))
+    remove_superseded(path)
 
 
-def save_checkpoint(folder: RunFolder, update: int, state: Any) -> None:
-    """Writes a checkpoint atomically, then removes older ones.
+def restore_checkpoint(
+    folder: RunFolder, example: Any, note: Callable[[str], None] = warn
+) -> Checkpoint | None:
+    """Returns the newest intact checkpoint, or None if there is none at all; `example` gives structure and shapes.
 
-    An existing checkpoint of the same update holds the same state and is kept.
+    Damaged checkpoints are reported by `note`; if all are damaged, a RunError is raised. Nothing is changed.
     """
-    import orbax.checkpoint as ocp
-
-    if update in saved_updates(folder):
-        return
-    path = folder.path / CHECKPOINTS
-    try:
-        with ocp.StandardCheckpointer() as checkpointer:
-            checkpointer.save((path / str(update)).absolute(), named_leaves(state))
-            checkpointer.wait_until_finished()
-    except ValueError as error:  # Orbax reports a full disk in this way
-        raise OSError(str(error)) from error
-    for old in saved_updates(folder):
-        if old != update:
-            shutil.rmtree(path / str(old), ignore_errors=True)
-    for leftover in path.glob("*.orbax-checkpoint-tmp*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
-def restore_checkpoint(folder: RunFolder, example: Any) -> tuple[int, Any] | None:
-    """Returns (update, state) of the newest checkpoint, or None; `example` gives structure and shapes."""
-    updates = saved_updates(folder)
-    if not updates:
+    failure, reason = None, ""
+    for update in reversed(folder.saved_updates()):
+        path = checkpoint_path(folder.path / CHECKPOINTS, update)
+        try:
+            found = _read(path, update, example)
+        except Exception as error:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            failure = error
+            continue
+        if failure is not None:
+            note(
+                f"a newer checkpoint than {path} is damaged ({reason}); using the one of update {update}"
+            )
+        return found
+    if failure is None:
         return None
-    source = (folder.path / CHECKPOINTS / str(updates[-1])).absolute()
+    raise RunError(
+        f"no checkpoint in {folder.path / CHECKPOINTS} can be read ({reason}); they are damaged or belong "
+        "to another version. Nothing was changed; --force starts the run over"
+    ) from failure
+
+
+def _read(path: Path, update: int, example: Any) -> Checkpoint:
+    shapes = named_shapes(example)
+    if path.is_dir():
+        return Checkpoint(update, from_named_leaves(example, _read_orbax(path, shapes)))
+    arrays = read_arrays(path, [RECORD, CURVES, *shapes])
+    texts = {n: arrays.pop(n).tobytes().decode() for n in (RECORD, CURVES) if n in arrays}
+    record = RunRecord.from_json(texts[RECORD], path) if RECORD in texts else None
+    return Checkpoint(update, from_named_leaves(example, arrays), record, texts.get(CURVES))
+
+
+def _read_orbax(source: Path, shapes: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of a checkpoint of version 0.1, by their current names."""
     try:
-        return updates[-1], from_named_leaves(example, _read(source, named_shapes(example)))
-    except Exception as error:
-        summary = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        import orbax.checkpoint as ocp
+    except ImportError:
         raise RunError(
-            f"the checkpoint {source} cannot be read ({summary}); it is damaged or belongs to another "
-            "version. Nothing was changed; --force starts the run over"
-        ) from error
-
-
-def _read(source: Path, shapes: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of a checkpoint by their current names."""
-    import orbax.checkpoint as ocp
-
+            "it was written by version 0.1; reading it needs `pip install orbax-checkpoint`"
+        ) from None
+    source = source.absolute()
     is_old = "'life." in (source / "_METADATA").read_text()
     stored = {name: _old_name(name) if is_old else name for name in shapes}
     with ocp.StandardCheckpointer() as checkpointer:

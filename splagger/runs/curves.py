@@ -1,19 +1,30 @@
-"""curves.csv, with one row per evaluation and member: its only writer and reader. Needs no JAX."""
+"""curves.csv, with one row per evaluation and member: its text and its table. Needs no JAX."""
 
 import csv
+import gzip
 import io
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from splagger.errors import RunError
 from splagger.runs.axes import AXES, Plan
-from splagger.runs.storage import write_atomically
 
 if TYPE_CHECKING:
     import pandas
 
 CURVES = "curves.csv"
+
+
+def format_curves(rows: Sequence[dict[str, Any]]) -> str:
+    """Returns the text of curves.csv; a column that some rows lack holds "nan" there."""
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, fieldnames=names, restval="nan", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def curves_path(folder: Path) -> Path:
@@ -22,34 +33,45 @@ def curves_path(folder: Path) -> Path:
     return packed if packed.is_file() and not plain.is_file() else plain
 
 
-def read_curves(
-    folder: Path, columns: Sequence[str] | None = None, plan: Plan | None = None
+def read_bytes(path: Path) -> bytes | None:
+    """Returns the uncompressed content of a file of curves; None if there is no file."""
+    try:
+        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, zlib.error) as error:
+        raise damaged(path, str(error).strip()) from None
+
+
+def parse_curves(
+    data: bytes, path: Path, columns: Sequence[str] | None = None, plan: Plan | None = None
 ) -> "pandas.DataFrame | None":
-    """Returns the curves of a run, or some of their columns; None before the first evaluation.
+    """Returns curves as a table, or some of their columns; None before the first evaluation.
 
     Floats are read exactly: written again, they give the same text. With the run's `plan`, columns of axes that are
-    newer than the run hold their defaults.
+    newer than the run hold their defaults. `path` is named in errors.
     """
     import pandas
 
-    path = curves_path(folder)
     chosen: Any = None if columns is None else lambda name: name in columns
+    options = _exact_floats(pandas.__version__)
     try:
-        frame = pandas.read_csv(path, usecols=chosen, **_exact_floats(pandas.__version__))
-    except (FileNotFoundError, pandas.errors.EmptyDataError):
+        frame = pandas.read_csv(io.BytesIO(data), usecols=chosen, **options)
+    except pandas.errors.EmptyDataError:
         return None
-    except (ValueError, EOFError, OSError) as error:
-        raise _damaged(path, str(error).strip()) from None
+    except ValueError as error:
+        raise damaged(path, str(error).strip()) from None
     for axis in AXES if plan is not None else ():
         if axis.newer and axis.name not in frame and axis.name in (columns or [axis.name]):
             frame[axis.name] = axis.default(plan or {})[0]
     missing = [name for name in columns or () if name not in frame]
     if missing:
-        raise _damaged(path, f"it has no column {missing[0]!r}")
+        raise damaged(path, f"it has no column {missing[0]!r}")
     return frame
 
 
-def _damaged(path: Path, reason: str) -> RunError:
+def damaged(path: Path, reason: str) -> RunError:
+    """Returns the error for a file of curves that cannot be used."""
     return RunError(f"{path} is damaged ({reason}); train that run again")
 
 
@@ -57,13 +79,3 @@ def _exact_floats(version: str) -> dict[str, Any]:
     """Options that make pandas read floats exactly. Since version 3.1 it always does."""
     is_old = tuple(map(int, version.split(".")[:2])) < (3, 1)
     return {"float_precision": "round_trip"} if is_old else {}
-
-
-def write_curves(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Replaces the curves of a run; a column that some rows lack holds "nan" there."""
-    text = io.StringIO()
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, fieldnames=names, restval="nan", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomically(folder / CURVES, text.getvalue())

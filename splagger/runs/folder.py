@@ -3,20 +3,25 @@
 runs/<env>/<method>/<digest>/
   run.json        everything needed to make the run again, and its progress
   curves.csv      one row per evaluation and member
-  checkpoints/    the whole training state (Orbax), see `splagger.runs.checkpoints`
+  checkpoints/    the whole training state, see `splagger.runs.checkpoints`; with copies of the two files above
   tensorboard/    the curves as event files
 """
 
 import contextlib
 import fcntl
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from splagger.errors import RunError
-from splagger.runs.curves import CURVES
+from splagger.runs.checkpoint_files import saved_text, saved_updates
+from splagger.runs.curves import CURVES, curves_path, damaged, parse_curves, read_bytes
 from splagger.runs.record import RunRecord
-from splagger.runs.storage import write_atomically
+from splagger.runs.storage import remove_leftovers, sha256, warn, write_atomically
+
+if TYPE_CHECKING:
+    import pandas
 
 RECORD, LOCK, CHECKPOINTS, EVENTS = "run.json", "lock", "checkpoints", "tensorboard"
 
@@ -34,19 +39,58 @@ class RunFolder:
     def exists(self) -> bool:
         return (self.path / RECORD).is_file()
 
+    def saved_updates(self) -> list[int]:
+        """Returns the updates that have a checkpoint, oldest first."""
+        return saved_updates(self.path / CHECKPOINTS)
+
     def record(self) -> RunRecord:
-        """Reads run.json."""
+        """Reads run.json, or its copy in the newest checkpoint if that is newer or run.json is damaged."""
         path = self.path / RECORD
         try:
-            return RunRecord.from_json(path.read_text(), path)
+            record = RunRecord.from_json(path.read_text(), path)
         except (FileNotFoundError, NotADirectoryError):
             raise RunError(f"{self.path} is not a run folder: it has no {RECORD}") from None
-        except UnicodeDecodeError as error:
-            raise RunError(f"{path} is damaged ({error}); --force starts over") from None
+        except (RunError, UnicodeDecodeError, OSError) as error:
+            copy = self._saved_record()
+            if copy is None:
+                reason = f"{path} is damaged ({error}); --force starts over"
+                raise error if isinstance(error, RunError) else RunError(reason) from None
+            warn(f"{path} is damaged; using its copy in the checkpoint of update {copy.update}")
+            return copy
+        # A process that was killed between writing a checkpoint and writing run.json leaves an older run.json.
+        copy = (
+            self._saved_record() if record.update < max(self.saved_updates(), default=0) else None
+        )
+        return copy if copy and copy.update > record.update else record
+
+    def curves(self, columns: Sequence[str] | None = None) -> "pandas.DataFrame | None":
+        """Reads curves.csv, or some of its columns; None before the first evaluation.
+
+        The digest in run.json must match; otherwise the copy in the newest checkpoint is read.
+        """
+        path = curves_path(self.path)
+        for _ in range(3):  # a run that is training may replace one file after the other was read
+            record = self.record() if self.exists else None
+            wanted = record and record.curves_sha256
+            data = read_bytes(path)
+            if wanted and (data is None or sha256(data) != wanted):
+                data = (saved_text(self.path / CHECKPOINTS, CURVES) or "").encode()
+            if not wanted or sha256(data or b"") == wanted:
+                plan = record and record.plan
+                return None if data is None else parse_curves(data, path, columns, plan)
+        raise damaged(path, "its content is not what was written")
+
+    def _saved_record(self) -> RunRecord | None:
+        text = saved_text(self.path / CHECKPOINTS, RECORD)
+        return RunRecord.from_json(text, self.path / CHECKPOINTS) if text else None
 
     def write_record(self, record: RunRecord) -> None:
         """Replaces run.json."""
         write_atomically(self.path / RECORD, record.to_json())
+
+    def write_curves(self, text: str) -> None:
+        """Replaces curves.csv."""
+        write_atomically(self.path / CURVES, text)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -59,6 +103,8 @@ class RunFolder:
                 raise RunError(
                     f"another process is training in {self.path}; wait for it, or choose another --out"
                 ) from None
+            for folder in (self.path, self.path / CHECKPOINTS):
+                remove_leftovers(folder)
             yield
 
     def clear(self) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from splagger.errors import RunError
+from splagger.runs.storage import digest_of
+
+DIGEST = "sha256"  # the field with the digest of all others
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class RunRecord:
     - `provenance`: command, commit, versions, device.
     - `update`, `frames`, `seconds`: how far the run has come; frames per member, seconds of training.
     - `stopped`: maps members that diverged to the update at which they did.
+    - `curves_sha256`: the digest of curves.csv; None in records of older versions.
     """
 
     plan: dict[str, Any]
@@ -29,6 +33,7 @@ class RunRecord:
     seconds: float = 0.0
     frames_per_second: float | None = None
     stopped: dict[str, int] = field(default_factory=dict)
+    curves_sha256: str | None = None
 
     @property
     def env(self) -> str:
@@ -59,8 +64,9 @@ class RunRecord:
         return str(self.provenance.get("started", ""))
 
     def to_json(self) -> str:
+        """Returns the text of run.json, whose field "sha256" is the digest of all others."""
         data = {"run" if k == "plan" else k: v for k, v in vars(self).items()}
-        return json.dumps(data, indent=2) + "\n"
+        return json.dumps(data | {DIGEST: digest_of(data)}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, path: Path) -> "RunRecord":
@@ -71,6 +77,8 @@ class RunRecord:
             raise _damaged(path, str(error)) from None
         if not isinstance(data, dict):
             raise _damaged(path, "it is not a JSON object")
+        if data.pop(DIGEST, None) not in (None, digest_of(data)):
+            raise _damaged(path, "its content is not what was written")
         for name, names in (("run", ()), ("arguments", ("env", "method"))):
             part = data.get(name)
             if not isinstance(part, dict) or not all(isinstance(part.get(n), str) for n in names):
@@ -98,6 +106,7 @@ _OPTIONAL: dict[str, Any] = {
     "seconds": int | float,
     "frames_per_second": int | float,
     "stopped": dict,
+    "curves_sha256": str,
 }
 
 

@@ -1,24 +1,64 @@
-"""Atomic writes, and failures of writing as user errors."""
+"""Atomic writes, digests, and failures of writing as user errors."""
 
 import contextlib
+import hashlib
+import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from splagger.errors import RunError
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replaces the content of a file atomically: after a crash it holds either the old or the new content."""
+def sha256(data: bytes | str) -> str:
+    """Returns the SHA-256 digest of some bytes or of a text in UTF-8.
+
+    >>> sha256("abc")[:16]
+    'ba7816bf8f01cfea'
+    """
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+def digest_of(data: dict[str, Any]) -> str:
+    """Returns the digest of JSON data; neither the order of the names nor whitespace changes it.
+
+    >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1})
+    True
+    """
+    return sha256(json.dumps(data, sort_keys=True, separators=(",", ":")))
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a file to write. It replaces `path` at the end; after a crash, `path` has its old content."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "w") as handle:
-            handle.write(text)
+        with open(temporary, "wb") as handle:
+            yield handle
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replaces the content of a file atomically: after a crash it holds either the old or the new content."""
+    with atomic_file(path) as handle:
+        handle.write(text.encode())
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes the temporary files of processes that were killed. No other process may be writing to the folder."""
+    for leftover in folder.glob(".*.tmp"):
+        leftover.unlink(missing_ok=True)
+
+
+def warn(text: str) -> None:
+    """Prints a warning that the user should see, on stderr."""
+    print(f"splagger: {text}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from splagger.runs.axes import SETTINGS
-from splagger.runs.curves import read_curves
 from splagger.runs.folder import RunFolder
 from splagger.runs.record import RunRecord
 
@@ -64,7 +63,7 @@ def best_rate(members: Members) -> float:
 
 def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
     """Returns the members of a run by their settings; empty before the first evaluation."""
-    table = read_curves(folder.path, COLUMNS, record.plan)
+    table = folder.curves(COLUMNS)
     if table is None:
         return {}
     reached = np.unique(table["frames"].to_numpy(float))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from splagger.errors import RunError
 from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
-from splagger.runs.curves import read_curves
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.training.runner import execute
@@ -57,7 +56,7 @@ def curves(path: str | Path) -> "pandas.DataFrame":
     """Returns the curves of a run folder."""
     folder = RunFolder(path)
     folder.record()  # raises if this is not a run folder
-    frame = read_curves(folder.path)
+    frame = folder.curves()
     if frame is None:
         raise RunError(f"{path} has not reached its first evaluation yet")
     frame.attrs["folder"] = str(path)

@@ -18,12 +18,12 @@ from splagger.errors import EnvError, Interrupted, RunError
 from splagger.ppo.train import TrainState
 from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
-from splagger.runs.curves import read_curves, write_curves
+from splagger.runs.curves import format_curves, parse_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
 from splagger.runs.provenance import provenance
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Number, Point, Run
-from splagger.runs.storage import writing
+from splagger.runs.storage import sha256, writing
 from splagger.training import progress
 from splagger.training.events import Events
 from splagger.training.program import Program, compile_grid
@@ -59,6 +59,7 @@ class Execution:
         self.rows: list[dict[str, Any]] = []
         self.stopped: dict[str, int] = {}
         self.update, self.seconds = 0, 0.0
+        self.saved: int | None = None  # the update of the last checkpoint
 
     def work(self) -> None:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
@@ -98,18 +99,23 @@ class Execution:
         return state
 
     def _resume(self, program: Program) -> TrainState | None:
-        """Restores the last checkpoint and drops later rows of the curves; returns None without a checkpoint."""
-        restored = restore_checkpoint(self.folder, program.example)
+        """Restores state, curves and progress from the last checkpoint; returns None without one."""
+        restored = restore_checkpoint(self.folder, program.example, self.view.note)
         if restored is None:
             return None
-        self.update, saved = restored
-        record = self.folder.record()
+        self.update = self.saved = restored.update
+        record = restored.record or self.folder.record()
         self.seconds = record.seconds
         self.stopped = {k: u for k, u in record.stopped.items() if u <= self.update}
-        curves: Any = read_curves(self.folder.path, plan=self.record.plan)
+        path, plan = self.folder.path, self.record.plan
+        curves: Any = (
+            self.folder.curves()
+            if restored.curves is None
+            else parse_curves(restored.curves.encode(), path, plan=plan)
+        )
         if curves is not None:
             self.rows = curves[curves["update"] <= self.update].to_dict("records")
-        return program.unpack(saved)
+        return program.unpack(restored.state)
 
     def _block(self, program: Program, state: TrainState, events: Events) -> TrainState:
         started = time.monotonic()
@@ -149,8 +155,9 @@ class Execution:
                 events.add(index, row)
 
     def _save(self, state: Any, done: bool = False) -> None:
-        """Writes the curves before the state, so that they have all rows up to any saved state."""
+        """Writes a checkpoint with everything in it, then the copies of curves and record in the run folder."""
         total = self._frames() * len(self.points)
+        curves = format_curves(self.rows)
         self.record = replace(
             self.record,
             update=self.update,
@@ -159,10 +166,13 @@ class Execution:
             seconds=round(self.seconds, 3),
             frames_per_second=round(total / self.seconds, 1) if self.seconds else None,
             stopped=self.stopped,
+            curves_sha256=sha256(curves),
         )
         with writing_run(self.folder):
-            write_curves(self.folder.path, self.rows)
-            save_checkpoint(self.folder, self.update, state)
+            if self.saved != self.update:
+                save_checkpoint(self.folder, self.update, state, self.record, curves)
+                self.saved = self.update
+            self.folder.write_curves(curves)
             self.folder.write_record(self.record)
 
     def _name(self, point: Point) -> str:

@@ -7,12 +7,21 @@ import pytest
 from splagger.errors import RunError
 from splagger.runs import curves
 from splagger.runs.axes import Axis
-from splagger.runs.curves import CURVES, curves_path, read_curves, write_curves
+from splagger.runs.curves import CURVES, curves_path, format_curves, parse_curves
+from splagger.runs.folder import RunFolder
 
 ROWS = [
     {"update": 3, "rate": 1e-05, "return": 2.0, "x": 0.1},
     {"update": 4, "rate": 1e-05, "return": float("nan"), "x": 0.1 + 0.2},
 ]
+
+
+def write_curves(folder, rows) -> None:
+    RunFolder(folder).write_curves(format_curves(rows))
+
+
+def read_curves(folder, columns=None):
+    return RunFolder(folder).curves(columns)
 
 
 def texts(rows) -> list[list[str]]:
@@ -79,10 +88,8 @@ def test_a_newer_axis_has_its_default_in_older_curves(tmp_path, monkeypatch):
     default = lambda plan: (plan["ppo"]["clip"],)  # noqa: E731
     newer = Axis("clip", "clips", "clip", default, "", newer=True)
     monkeypatch.setattr(curves, "AXES", (*curves.AXES, newer))
-    write_curves(tmp_path, [{"update": 1, "return": 2.0}])
-    plan = {"ppo": {"clip": 0.05}}
-    assert read_curves(tmp_path, ["clip", "return"], plan).to_dict("records") == [
-        {"return": 2.0, "clip": 0.05}
-    ]
+    data, plan = format_curves([{"update": 1, "return": 2.0}]).encode(), {"ppo": {"clip": 0.05}}
+    found = parse_curves(data, tmp_path, ["clip", "return"], plan)
+    assert found.to_dict("records") == [{"return": 2.0, "clip": 0.05}]
     with pytest.raises(RunError, match="it has no column 'kl_weight'"):
-        read_curves(tmp_path, ["kl_weight", "return"], plan)
+        parse_curves(data, tmp_path, ["kl_weight", "return"], plan)

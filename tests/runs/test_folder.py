@@ -1,12 +1,15 @@
 """The run folder: one process writes at a time, and damage is reported."""
 
+import gzip
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from splagger.errors import RunError
-from splagger.runs.curves import write_curves
+from splagger.runs.curves import CURVES
 from splagger.runs.folder import RECORD, RunFolder, find_runs
 from splagger.runs.record import RunRecord
 from tests.tiny import contents
@@ -40,7 +43,7 @@ def test_runs_are_found_below_any_folder(trained):
 
 
 def test_a_cleared_folder_holds_nothing_but_its_lock(copied):
-    write_curves(copied.path, [{"update": 0}])
+    copied.write_curves("update\n0\n")
     with copied.locked():
         copied.clear()
     assert set(contents(copied.path)) == {"lock"} and not copied.exists
@@ -48,11 +51,71 @@ def test_a_cleared_folder_holds_nothing_but_its_lock(copied):
 
 @pytest.mark.parametrize("text", [b'{"run": ', b"", b"\xff\xfe\x00", b"[]"])
 def test_a_damaged_record_is_reported_and_kept(copied, text):
+    shutil.rmtree(copied.path / "checkpoints")
     (copied.path / RECORD).write_bytes(text)
     before = contents(copied.path)
     with pytest.raises(RunError, match=r"run\.json is damaged .*--force starts over"):
         copied.record()
     assert contents(copied.path) == before
+
+
+@pytest.mark.parametrize("text", [b'{"run": ', b"", b"\xff\xfe\x00", b"[]"])
+def test_a_damaged_record_is_read_from_the_checkpoint(copied, capsys, text):
+    before = copied.record()
+    (copied.path / RECORD).write_bytes(text)
+    assert replace(copied.record(), finished=True) == before
+    assert f"run.json is damaged; using its copy in the checkpoint of update {before.update}" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_record_that_is_older_than_the_checkpoint_is_not_used(copied):
+    """A process may be killed after it wrote a checkpoint and before it wrote run.json."""
+    record = copied.record()
+    copied.write_record(replace(record, update=record.update - 1, stopped={}, seconds=0.5))
+    assert replace(copied.record(), finished=True) == record
+
+
+ALTERED = {
+    "a row is missing": lambda text: "".join(text.splitlines(True)[:-1]),
+    "a digit is another": lambda text: text.replace("0.001", "0.002", 1),
+    "empty": lambda text: "",
+    "cut": lambda text: text[: len(text) // 2],
+}
+
+
+@pytest.mark.parametrize("change", ALTERED)
+def test_altered_curves_are_read_from_the_checkpoint(copied, change):
+    before, path = copied.curves(), copied.path / CURVES
+    path.write_text(ALTERED[change](path.read_text()))
+    assert copied.curves().equals(before)
+    path.unlink()
+    assert copied.curves().equals(before)
+
+
+@pytest.mark.parametrize("change", ALTERED)
+def test_altered_curves_are_refused_without_a_checkpoint(copied, change):
+    shutil.rmtree(copied.path / "checkpoints")
+    path = copied.path / CURVES
+    path.write_text(ALTERED[change](path.read_text()))
+    with pytest.raises(RunError, match=r"curves\.csv is damaged \(its content is not what was"):
+        copied.curves()
+
+
+def test_compressed_curves_have_the_same_digest(copied):
+    before, path = copied.curves(), copied.path / CURVES
+    shutil.rmtree(copied.path / "checkpoints")
+    (copied.path / f"{CURVES}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    assert copied.curves().equals(before)
+
+
+def test_leftovers_of_killed_processes_are_removed_by_the_next_owner(copied):
+    leftovers = [copied.path / ".run.json.77.tmp", copied.path / "checkpoints/.3.safetensors.9.tmp"]
+    for path in leftovers:
+        path.touch()
+    with copied.locked():
+        assert not any(path.exists() for path in leftovers)
 
 
 @pytest.mark.parametrize("name", ["nothing", "file/inside"])

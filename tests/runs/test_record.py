@@ -24,8 +24,8 @@ RECORD = RunRecord(
 
 
 def changed(**fields) -> str:
-    """The text of the record with other fields; None removes one."""
-    data = json.loads(RECORD.to_json()) | fields
+    """The text of the record with other fields and without its digest; None removes a field."""
+    data = json.loads(RECORD.to_json()) | {"sha256": None} | fields
     return json.dumps({name: value for name, value in data.items() if value is not None})
 
 
@@ -79,6 +79,7 @@ MISTYPED = {
     "seconds": ("12", [12], True),
     "frames_per_second": ("3200", {}, True),
     "stopped": ([], 3, {"rate=0.001,seed=0": "7"}),
+    "curves_sha256": (3, []),
 }
 
 
@@ -87,6 +88,18 @@ def test_a_record_with_a_mistyped_field_is_refused(name, value):
     message = f"somewhere/run.json is damaged .*'{name}'.*--force starts over"
     with pytest.raises(RunError, match=message):
         RunRecord.from_json(changed(**{name: value}), PATH)
+
+
+@pytest.mark.parametrize("change", [{"update": 134}, {"finished": False}, {"new": 1}])
+def test_a_record_that_was_changed_after_writing_is_refused(change):
+    text = json.dumps(json.loads(RECORD.to_json()) | change)
+    with pytest.raises(RunError, match=r"its content is not what was written.*--force starts over"):
+        RunRecord.from_json(text, PATH)
+
+
+def test_a_record_may_be_formatted_otherwise():
+    text = json.dumps(dict(reversed(json.loads(RECORD.to_json()).items())))
+    assert RunRecord.from_json(text, PATH) == RECORD
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null"])

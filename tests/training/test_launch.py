@@ -11,7 +11,6 @@ from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
 from splagger.plots.panels import CurvePanel, Entry, Figure
 from splagger.plots.styles import style_of
-from splagger.runs.checkpoints import saved_updates
 from splagger.runs.curves import curves_path
 from splagger.runs.folder import RunFolder
 from splagger.stats.evidence import Evidence, Series
@@ -67,7 +66,7 @@ def test_an_interruption_saves_all_runs(tmp_path, number):
     code, _, err = finish(process)
     assert code == 130 and "stopped and saved; the same command continues from here" in err
     for folder in (RunFolder(path.parent) for path in folders):
-        assert saved_updates(folder) and not folder.record().finished
+        assert folder.saved_updates() and not folder.record().finished
 
 
 def test_sweeps_train_what_a_figure_lacks(tmp_path):

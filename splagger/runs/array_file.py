@@ -1,0 +1,144 @@
+"""Named arrays in one file, every byte of which is covered by a SHA-256 digest. Needs no JAX.
+
+The layout is that of safetensors, so other tools can read the files: 8 bytes with the length of a JSON header, the
+header (name → dtype, shape, offsets), the data. The header's metadata hold one digest per array and one of the header
+itself, computed with 64 zeros in its place.
+"""
+
+import hashlib
+import io
+import json
+import math
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splagger.runs.storage import atomic_file
+
+TYPES = {
+    name: np.dtype(kind)
+    for name, kind in (
+        *(("BOOL", "?"), ("U8", "u1"), ("U16", "<u2"), ("U32", "<u4"), ("U64", "<u8")),
+        *(("I8", "i1"), ("I16", "<i2"), ("I32", "<i4"), ("I64", "<i8")),
+        *(("F16", "<f2"), ("F32", "<f4"), ("F64", "<f8"), ("C64", "<c8")),
+    )
+}
+_UNKNOWN = "0" * 64
+_MAX_HEADER = 100_000_000
+
+
+class DamagedFileError(ValueError):
+    """A file whose bytes are not those that were written. The message says what is wrong."""
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Writes the arrays atomically: after a crash, the file has either its old or its new content.
+
+    The digests are computed in other threads while the data are written.
+    """
+    contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in arrays.items()}
+    with atomic_file(path) as handle, ThreadPoolExecutor(4) as pool:
+        digests = pool.map(_digest, contiguous.values())
+        handle.write(_header(contiguous, dict.fromkeys(contiguous, _UNKNOWN)))
+        for array in contiguous.values():
+            handle.write(_bytes(array))
+        handle.seek(0)
+        handle.write(_header(contiguous, dict(zip(contiguous, digests, strict=True))))
+
+
+def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    """Returns the arrays with these names, by default all; raises a DamagedFileError unless their digests match."""
+    with open(path, "rb") as handle, ThreadPoolExecutor(4) as pool:
+        entries, digests, start = _read_header(handle)
+        wanted = entries if names is None else {n: entries[n] for n in names if n in entries}
+        arrays = {name: _read_array(handle, start, *entry) for name, entry in wanted.items()}
+        found = pool.map(_digest, arrays.values())
+        for name, digest in zip(arrays, found, strict=True):
+            if digest != digests[name]:
+                raise DamagedFileError(f"the bytes of {name!r} are not those that were written")
+    return arrays
+
+
+def _header(arrays: dict[str, np.ndarray], digests: dict[str, str]) -> bytes:
+    names = {dtype: name for name, dtype in TYPES.items()}
+    entries: dict[str, Any] = {}
+    offset = 0
+    for name, array in arrays.items():
+        if array.dtype not in names:
+            raise ValueError(f"{name} has type {array.dtype}, which cannot be stored")
+        end = offset + array.nbytes
+        kind, shape = names[array.dtype], list(array.shape)
+        entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+
+    def encoded(own: str) -> bytes:
+        metadata = {"sha256": own, "digests": json.dumps(digests)}
+        text = json.dumps({"__metadata__": metadata} | entries).encode()
+        return text + b" " * (-len(text) % 8)
+
+    text = encoded(hashlib.sha256(encoded(_UNKNOWN)).hexdigest())
+    return len(text).to_bytes(8, "little") + text
+
+
+def _read_header(handle: io.BufferedReader) -> tuple[dict[str, tuple], dict[str, str], int]:
+    """Returns the entries (dtype, shape, begin, end) by name, the digests, and the position of the data."""
+    size = os.fstat(handle.fileno()).st_size
+    length = int.from_bytes(handle.read(8), "little")
+    if not 2 <= length <= min(size - 8, _MAX_HEADER):
+        raise DamagedFileError(f"it is truncated or has another format ({size:,} bytes)")
+    text = handle.read(length)
+    try:
+        header = json.loads(text)
+        metadata = header.pop("__metadata__")
+        own, digests = metadata["sha256"], json.loads(metadata["digests"])
+        if not text.count(own.encode()) == 1:
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DamagedFileError("its header cannot be read") from None
+    if hashlib.sha256(text.replace(own.encode(), _UNKNOWN.encode())).hexdigest() != own:
+        raise DamagedFileError("its header is not the one that was written")
+    # From here on, the header is what `write_arrays` wrote, or a forgery: sizes are still checked.
+    try:
+        entries = {name: _entry(**entry) for name, entry in header.items()}
+    except (ValueError, KeyError, TypeError):
+        raise DamagedFileError("its header describes impossible arrays") from None
+    if max((end for *_, end in entries.values()), default=0) != size - 8 - length:
+        raise DamagedFileError("its size is not the one that was written")
+    return entries, digests, 8 + length
+
+
+def _entry(dtype: str, shape: list[int], data_offsets: list[int]) -> tuple:
+    begin, end = data_offsets
+    kind, dimensions = TYPES[dtype], tuple(int(n) for n in shape)
+    if begin < 0 or min(dimensions, default=0) < 0:
+        raise ValueError
+    if math.prod(dimensions) * kind.itemsize != end - begin:
+        raise ValueError
+    return kind, dimensions, begin, end
+
+
+def _read_array(
+    handle: io.BufferedReader,
+    start: int,
+    kind: np.dtype,
+    shape: tuple[int, ...],
+    begin: int,
+    end: int,
+) -> np.ndarray:
+    array = np.empty(shape, kind)
+    handle.seek(start + begin)
+    if handle.readinto(_bytes(array)) != end - begin:
+        raise DamagedFileError("it is truncated")
+    return array
+
+
+def _bytes(array: np.ndarray) -> memoryview:
+    return memoryview(array.reshape(-1).view(np.uint8))
+
+
+def _digest(array: np.ndarray) -> str:
+    return hashlib.sha256(_bytes(array)).hexdigest()
