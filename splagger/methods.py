@@ -1,4 +1,4 @@
-"""The paper's methods as rows of a table. A new method is one more row."""
+"""The paper's methods and newer ones as rows of a table. A new method is one more row."""
 
 import functools as ft
 from dataclasses import dataclass, replace
@@ -82,6 +82,15 @@ ROWS = (
     replace(RNN, name="lstm", encoder="lstm"),
     replace(RNN, name="lstm-invinit", encoder="lstm-invariant"),
     replace(RNN, name="transformer", encoder="transformer"),
+    # Not in the paper: encoders without a sequential computation, alone and split.
+    replace(RNN, name="mingru", encoder="mingru"),
+    _with(name="splagger-mingru", encoder="mingru"),
+    _with(name="amrl-mingru", encoder="mingru", aggregator=StraightThrough(Max())),
+    replace(RNN, name="lru", encoder="lru"),
+    _with(name="splagger-lru", encoder="lru"),
+    _with(name="amrl-lru", encoder="lru", aggregator=StraightThrough(Max())),
+    replace(RNN, name="mlstm", encoder="mlstm"),
+    _with(name="splagger-mlstm", encoder="mlstm"),
 )
 
 # The paper's other names for the same models, which are trained only once.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.nn import GRU, LSTM, AbstractEncoder, Linear, Transformer
+from splagger.nn import GRU, LRU, LSTM, MLSTM, AbstractEncoder, Linear, MinGRU, Transformer
 from splagger.nn.scan import over_axes
 
 
@@ -104,4 +104,7 @@ ENCODERS: dict[str, Build] = {
     "lstm": lambda key, inputs, width, context: LSTM.create(key, inputs, width),
     "lstm-invariant": lambda key, inputs, width, context: LSTM.create_invariant(key, inputs, width),
     "transformer": Transformer.create,
+    "mingru": lambda key, inputs, width, context: MinGRU.create(key, inputs, width),
+    "lru": lambda key, inputs, width, context: LRU.create(key, inputs, width),
+    "mlstm": lambda key, inputs, width, context: MLSTM.create(key, inputs, width),
 }

@@ -9,5 +9,8 @@ from splagger.nn.layers import MLP as MLP
 from splagger.nn.layers import Identity as Identity
 from splagger.nn.layers import LayerNorm as LayerNorm
 from splagger.nn.layers import Linear as Linear
+from splagger.nn.lru import LRU as LRU
 from splagger.nn.lstm import LSTM as LSTM
+from splagger.nn.mingru import MinGRU as MinGRU
+from splagger.nn.mlstm import MLSTM as MLSTM
 from splagger.nn.moments import Moments as Moments

@@ -1,12 +1,14 @@
 """Styles: each method has the same label, color and dashes in every figure.
 
 Colors are Okabe and Ito's, complemented by Paul Tol's muted ones. They are chosen so that color-blind readers can
-distinguish the lines of a panel. Methods with dashed lines have no recurrent network.
+distinguish the lines of a panel. Methods with dashed lines have no recurrent network; those with dashes and dots have
+one that is linear in its state.
 """
 
 from typing import NamedTuple
 
 SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
+DASHDOT = (0, (4, 1.2, 1, 1.2))
 
 
 class Style(NamedTuple):
@@ -38,6 +40,14 @@ STYLES = {
     "lstm": Style("LSTM", "#BBBBBB"),
     "lstm-invinit": Style("LSTM, invariant initialization", "#666666"),
     "transformer": Style("Transformer", "#666666", DASHED),
+    "mingru": Style("minGRU", "#D55E00", DASHDOT),
+    "splagger-mingru": Style("SplAgger-minGRU", "#0072B2", DASHDOT),
+    "amrl-mingru": Style("AMRL-minGRU", "#009E73", DASHDOT),
+    "lru": Style("LRU", "#999933", DASHDOT),
+    "splagger-lru": Style("SplAgger-LRU", "#332288", DASHDOT),
+    "amrl-lru": Style("AMRL-LRU", "#44AA99", DASHDOT),
+    "mlstm": Style("mLSTM", "#CC6677", DASHDOT),
+    "splagger-mlstm": Style("SplAgger-mLSTM", "#882255", DASHDOT),
 }
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255")
 SPARE += ("#44AA99", "#999933", "#CC6677", "#117733", "#000000", "#888888")

@@ -31,9 +31,16 @@ PARAMETERS = {
     **{"splagger-wavg": 6_071_555, "splagger-wsoftmax": 6_071_556, "wsoftmax-nornn": 5_198_596},
     **{"pearl": 5_177_559, "pearl-gru": 5_415_895, "pearl-vari": 5_181_900},
     **{"lstm": 5_502_211, "lstm-invinit": 5_502_211, "transformer": 5_165_587},
+    **dict.fromkeys(["mingru", "splagger-mingru", "amrl-mingru"], 5_198_595),
+    **dict.fromkeys(["lru", "splagger-lru", "amrl-lru"], 5_482_755),
+    **dict.fromkeys(["mlstm", "splagger-mlstm"], 5_204_427),
     "memoryless": 5_177_859 - 20_736 - 248 + 256,  # a constant instead of encoder and embeddings
 }
-every_method = pytest.mark.parametrize("name", PARAMETERS)
+# Their encoders and aggregators are tested by other rows; `make test-slow` tests the combinations too.
+SLOW = {"mingru", "lru", "amrl-mingru", "amrl-lru", "splagger-mlstm"}
+every_method = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in PARAMETERS]
+)
 
 
 @ft.cache

@@ -11,6 +11,7 @@ import pytest
 from splagger.envs import MetaEnv, TMaze
 from splagger.methods import ROWS
 from splagger.ppo.rollout import collect
+from tests.laws.test_methods import every_method
 from tests.ppo.probe_envs import TUNABLES, RandomEnds, quick_update, random_state, tiny
 
 MAZE = MetaEnv(TMaze(length=4), 2)  # a task takes 8 steps, a rollout 20: rollouts end inside a task
@@ -46,7 +47,7 @@ def log_probs(config, state):
     return jax.lax.scan(one, state.actors, jr.split(jr.key(5), 2))[1]
 
 
-@pytest.mark.parametrize("name", [row.name for row in ROWS])
+@every_method
 def test_a_replay_reproduces_the_probabilities_of_two_rollouts(name):
     """The second rollout continues from the memories of the first."""
     config = tiny(name, MAZE, steps=20)

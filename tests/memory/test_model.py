@@ -72,6 +72,14 @@ SIZES = {
     "lstm": (512, 0, 256),
     "lstm-invinit": (512, 0, 256),
     "transformer": (2 * 16 * 1000 + 1, 0, 256),
+    "mingru": (256, 0, 256),
+    "splagger-mingru": (256, 128, 256),
+    "amrl-mingru": (256, 2 * 128, 256),
+    "lru": (2 * 256, 0, 256),
+    "splagger-lru": (2 * 256, 128, 256),
+    "amrl-lru": (2 * 256, 2 * 128, 256),
+    "mlstm": (8 * (256 + 4), 0, 256),
+    "splagger-mlstm": (8 * (256 + 4), 128, 256),
 }
 
 
@@ -166,7 +174,7 @@ def test_pointwise_methods_ignore_the_order(name):
     assert change_by_order(name) < 1e-6
 
 
-@pytest.mark.parametrize("name", ["rnn", "splagger", "splagger-wsoftmax"])
+@pytest.mark.parametrize("name", ["rnn", "splagger", "splagger-wsoftmax", "mingru", "lru", "mlstm"])
 def test_recurrent_methods_depend_on_the_order(name):
     assert change_by_order(name) > 1e-3
 

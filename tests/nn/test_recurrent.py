@@ -13,7 +13,7 @@ import pytest
 from jax.test_util import check_grads
 
 from splagger.memory import Pointwise
-from splagger.nn import GRU, LSTM, Transformer
+from splagger.nn import GRU, LRU, LSTM, MLSTM, MinGRU, Transformer
 from splagger.nn.gpu import gru_kernel, gru_loops, lstm_loops, recurrence
 from splagger.nn.gpu.number_types import FULL, HALF
 from tests.close import assert_close
@@ -37,6 +37,9 @@ ENCODERS = {
     "pointwise": randomized(Pointwise.create),
     "transformer": randomized(ft.partial(Transformer.create, context=50)),
     "short context": randomized(ft.partial(Transformer.create, context=CONTEXT)),
+    "mingru": randomized(MinGRU.create),
+    "lru": randomized(LRU.create),
+    "mlstm": randomized(MLSTM.create),
 }
 TRANSFORMER, SHORT_CONTEXT = ENCODERS["transformer"], ENCODERS["short context"]
 every_encoder, every_reset = map(pytest.mark.parametrize, ["name", "resets"], [ENCODERS, RESETS])

@@ -118,6 +118,54 @@ def lstm_unroll(xs, resets, state, w_input, w_hidden, bias):
     return np.array(outputs), state
 
 
+def mingru_unroll(xs, resets, h, w_z, b_z, w_c, b_c):
+    """h_t = (1 - z) h_{t-1} + z c with z = s(W_z x + b_z), c = W_c x + b_c; returns (all h_t, last h)."""
+    outputs = []
+    for x, reset in zip(xs, resets, strict=True):
+        z = sigmoid(linear(x, w_z, b_z))
+        h = (1.0 - z) * (0.0 if reset else h) + z * linear(x, w_c, b_c)
+        outputs.append(h)
+    return np.array(outputs), h
+
+
+def lru_unroll(xs, resets, s, nu, theta, log_gamma, b, c, d, offsets, w_gate, b_gate):
+    """s_t = lambda s_{t-1} + gamma (B x + b_0); y = Re(C s_t) + D x + c_0; output (E y)(s(F y)).
+
+    Complex arithmetic: s, B [N, D] and C [H, N] are complex; offsets are the pair (b_0, c_0).
+    """
+    eigenvalues = np.exp(-np.exp(nu) + 1j * np.exp(theta))
+    outputs = []
+    for x, reset in zip(xs, resets, strict=True):
+        s = eigenvalues * (0.0 if reset else s) + np.exp(log_gamma) * (b @ x + offsets[0])
+        y = np.real(c @ s) + d @ x + offsets[1]
+        value, gate = np.split(linear(y, w_gate, b_gate), 2)
+        outputs.append(value * sigmoid(gate))
+    return np.array(outputs), s
+
+
+def mlstm_unroll(xs, resets, state, params):
+    """C_t = f C_{t-1} + i v k^T; n_t = f n_{t-1} + i k; h = o C q / max(|n . q|, 1), head by head.
+
+    params maps "k", "q", "v", "i", "f", "o" to (weight, bias); state is a list of (C, n), one per head.
+    """
+    heads, outputs = len(state), []
+    for x, reset in zip(xs, resets, strict=True):
+        y = {name: linear(x, *layer) for name, layer in params.items()}
+        split = {name: np.split(y[name], heads) for name in "kqvo"}
+        state, parts = list(state), []
+        for head, (matrix, normalizer) in enumerate(state):
+            key = split["k"][head] / np.sqrt(len(split["k"][head]))
+            query, value = split["q"][head], split["v"][head]
+            f, i = sigmoid(y["f"][head]) * (not reset), sigmoid(y["i"][head])
+            matrix = f * matrix + i * np.outer(value, key)
+            normalizer = f * normalizer + i * key
+            state[head] = matrix, normalizer
+            read = matrix @ query / max(abs(normalizer @ query), 1.0)
+            parts.append(sigmoid(split["o"][head]) * read)
+        outputs.append(np.concatenate(parts))
+    return np.array(outputs), state
+
+
 def layer_norm(x, scale, offset):
     """scale * (x - mean) / sqrt(population variance + 1e-5) + offset."""
     return scale * (x - np.mean(x)) / np.sqrt(np.var(x) + 1e-5) + offset
