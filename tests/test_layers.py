@@ -19,6 +19,7 @@ ROOMS = (
     "ranges",
     "spaces",
     "gymnasium_ids",
+    "portable",
     "nn",
     "aggregators",
     "memory",

@@ -1,0 +1,51 @@
+"""The arrays of an agent file by their names, and layers that NumPy computes from them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splagger.errors import SettingError
+
+Vector = NDArray[np.float32]
+
+
+def sigmoid(x: Vector) -> Vector:
+    """1 / (1 + exp(-x)) as (1 + tanh(x / 2)) / 2, which does not overflow."""
+    return np.float32(0.5) * np.tanh(np.float32(0.5) * x) + np.float32(0.5)
+
+
+class Arrays:
+    """The arrays of an agent below one name, which remember whether they were used."""
+
+    def __init__(self, arrays: Mapping[str, NDArray], used: set[str], name: str):
+        self._arrays, self._used, self._name = arrays, used, name
+
+    def below(self, name: str) -> "Arrays":
+        return Arrays(self._arrays, self._used, f"{self._name}.{name}")
+
+    def has(self, name: str) -> bool:
+        return f"{self._name}.{name}" in self._arrays
+
+    def get(self, name: str) -> Any:
+        self._used.add(f"{self._name}.{name}")
+        return np.ascontiguousarray(self._arrays[f"{self._name}.{name}"], np.float32)
+
+    def linear(self, name: str) -> Callable[[Vector], Vector]:
+        weight, bias = self.below(name).get("weight"), self.below(name).get("bias")
+        return lambda x: weight @ x + bias
+
+    def moments(self, name: str) -> Callable[[Vector], Vector]:
+        mean, variance, _ = (self.below(name).get(part) for part in ("mean", "variance", "count"))
+        scale = 1 / np.sqrt(variance + np.float32(1e-8))
+        return lambda x: (x - mean) * scale
+
+
+def known(table: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in table:
+        known = ", ".join(table)
+        raise SettingError(
+            f"the NumPy player has no {what} {name!r}, only {known}; load it by splagger.load"
+        )
+    return table[name]

@@ -1,0 +1,199 @@
+"""Plays an agent file with NumPy alone: neither JAX nor Equinox is imported."""
+
+import functools as ft
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splagger.errors import RunError, SettingError, UserError
+from splagger.portable.arrays import Arrays, Vector, known
+from splagger.portable.memory import NumpyMemory
+
+DESCRIPTION, CRITIC, DECODER = "description", "0.policy.hypernetwork.heads.critic", "0.decoder."
+# What a damaged file raises when it is read, or when its arrays do not fit together.
+DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError, EOFError)
+DAMAGED = (*DAMAGED, zipfile.BadZipFile, zlib.error, MemoryError)
+NEWEST_FORMAT = 2  # of agent files; see `splagger.runs.agent_file`
+
+# kind of a latent → function of (memory's output, noise, normalization of outputs)
+LATENTS = {
+    "Deterministic": lambda output, noise, normalize: output,
+    "Gaussian": lambda output, noise, normalize: _sample(output, noise),
+    "Belief": lambda output, noise, normalize: normalize(output),
+}
+
+
+class NumpyPlayer:
+    """An agent that plays one task after another, as `splagger.Player` does.
+
+    Call `act` with an observation, `observe` with the outcome, and `reset` when a new task begins. Observations
+    are those of the meta-episode: if a task has several episodes, the last number is the done flag.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray], method: Mapping[str, Any], seed: int = 0):
+        self._arrays, used = arrays, {DESCRIPTION}
+        self._random = np.random.default_rng(seed)
+        self._latent = known(LATENTS, method["latent"]["kind"], "latent")
+        self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method)
+        self._build_policy(Arrays(arrays, used, "0.policy"))
+        moments = Arrays(arrays, used, "1").moments
+        self._normalize, self._normalize_output = moments("obs"), moments("output")
+        unused = [n for n in sorted(set(arrays) - used) if not n.startswith((CRITIC, DECODER))]
+        if unused:
+            raise SettingError(f"the NumPy player cannot use {unused[0]}; use splagger.load")
+        self.reset()
+
+    def _build_policy(self, arrays: Arrays) -> None:
+        self._state_embedding = arrays.linear("state_embedding")
+        self._latent_embedding = arrays.linear("latent_embedding")
+        self._actor = _layers(arrays.below("hypernetwork.heads.actor"))
+        self.discrete = not arrays.has("log_std")
+        self._log_std = None if self.discrete else arrays.get("log_std")
+        self.obs_size = arrays.below("state_embedding").get("weight").shape[1]
+        self.action_size = self._actor[-1][1].shape[1]  # number of actions, or their dimensions
+
+    @ft.cached_property
+    def _critic(self) -> list[tuple[NDArray, NDArray]]:
+        """Half of all numbers, which acting does not need: they are read when they are first used."""
+        try:
+            return _layers(Arrays(self._arrays, set(), CRITIC))
+        except DAMAGED as error:
+            raise RunError(f"the critic of this agent is damaged ({error})") from None
+
+    def reset(self) -> None:
+        """Empties the memory: a new task begins."""
+        self.memory, self._obs = self._memory.empty, None
+
+    def act(self, obs: Any, explore: bool = False) -> Any:
+        """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""
+        self._obs = obs = _vector("obs", obs, self.obs_size)
+        numbers = _generated(self._actor, *self._inputs(obs, None))
+        if self._log_std is None:
+            noise = self._random.gumbel(size=len(numbers)) if explore else 0
+            return int(np.argmax(numbers + noise))
+        noise = self._random.standard_normal(len(numbers), np.float32) if explore else np.float32(0)
+        return numbers + np.maximum(np.float32(1e-6), np.exp(self._log_std)) * noise
+
+    def observe(self, action: Any, reward: Any, next_obs: Any, task_done: bool = False) -> None:
+        """Adds the outcome of the last `act` to the memory. `task_done` ends the task and empties the memory."""
+        if self._obs is None:
+            raise SettingError(
+                "observe() takes the outcome of an action: call act() before each observe()"
+            )
+        obs, next_obs = self._obs, _vector("next_obs", next_obs, self.obs_size)
+        step = obs, self._encoded(action), _vector("reward", [reward], 1), next_obs
+        self.memory = self._memory.empty if task_done else self._memory.step(self.memory, *step)
+        self._obs = None
+
+    def probabilities(self, obs: Any, noise: Vector | None = None) -> Vector:
+        """Returns the probability of every action, or the mean of a continuous one.
+
+        `noise` replaces the random numbers behind a latent that is sampled (PEARL).
+        """
+        numbers = _generated(self._actor, *self._inputs(_vector("obs", obs, self.obs_size), noise))
+        if not self.discrete:
+            return numbers
+        powers = np.exp(numbers - numbers.max())
+        return powers / powers.sum()
+
+    def value(self, obs: Any, noise: Vector | None = None) -> float:
+        """Returns the critic's estimate of the discounted sum of scaled rewards."""
+        inputs = self._inputs(_vector("obs", obs, self.obs_size), noise)
+        return float(_generated(self._critic, *inputs)[0])
+
+    def _inputs(self, obs, noise):
+        """Returns (embedded observation, terms z̃ of the hypernetwork)."""
+        output = self.memory.output
+        if noise is None and self._latent is LATENTS["Gaussian"]:
+            noise = self._random.standard_normal(len(output) // 2, np.float32)
+        z = np.tanh(self._latent_embedding(self._latent(output, noise, self._normalize_output)))
+        x = np.tanh(self._state_embedding(self._normalize(obs)))
+        return x, np.concatenate([z, np.ones(1, np.float32)])
+
+    def _encoded(self, action):
+        if not self.discrete:
+            return _vector("action", action, self.action_size)
+        if np.shape(action) != () or not 0 <= int(action) < self.action_size:
+            raise SettingError(f"action must be one of 0 … {self.action_size - 1}, got {action}")
+        return np.eye(1, self.action_size, int(action), dtype=np.float32)[0]
+
+
+def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
+    """Loads an agent from a file that `splagger export` wrote; `seed` is that of sampled actions."""
+    arrays, method = read_agent(path)
+    try:
+        player = NumpyPlayer(arrays, method, seed)
+        _try(player)
+    except UserError as error:
+        raise RunError(f"{path}: {error}") from None
+    except DAMAGED as error:  # an array is missing or has another shape
+        raise RunError(f"{path} is damaged ({error})") from None
+    return player
+
+
+def read_agent(path: str | Path) -> tuple[Mapping[str, NDArray], dict[str, Any]]:
+    """Returns the arrays of an agent file, each of which is read when it is used, and the method's description."""
+    try:
+        arrays: Any = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
+        about = json.loads(str(arrays[DESCRIPTION]))
+        version, method = int(about.get("format", 1)), about["run"]["method"]
+    except FileNotFoundError:
+        raise RunError(f"there is no agent file {path}") from None
+    except DAMAGED as error:
+        raise RunError(
+            f"{path} is not an agent that splagger wrote, or is damaged ({error})"
+        ) from None
+    if version > NEWEST_FORMAT:
+        raise RunError(f"{path} has format {version}, newer than this version of splagger reads")
+    return arrays, method
+
+
+def _try(player: NumpyPlayer) -> None:
+    """Uses all arrays but those of the critic once."""
+    obs = np.zeros(player.obs_size, np.float32)
+    player.observe(player.act(obs), 0.0, obs)
+    player.reset()
+
+
+def _layers(arrays: Arrays) -> list[tuple[NDArray, NDArray]]:
+    """Returns the heads (weight [in, terms · out], bias [terms, out]) of every generated layer."""
+    layers, index = [], 0
+    while arrays.has(f"layers.{index}.weight"):
+        weight = arrays.get(f"layers.{index}.weight")
+        layers.append((weight.reshape(len(weight), -1), arrays.get(f"layers.{index}.bias")))
+        index += 1
+    return layers
+
+
+def _generated(layers: list[tuple[NDArray, NDArray]], x: Vector, terms: Vector) -> Vector:
+    """Computes Σₖ z̃ₖ (x Hₖ + bₖ) in each layer, with tanh between layers."""
+    for index, (weight, bias) in enumerate(layers):
+        x = np.tanh(x) if index else x
+        x = terms @ ((x @ weight).reshape(bias.shape) + bias)
+    return x
+
+
+def _sample(output: Vector, noise: Vector) -> Vector:
+    """Returns a sample of N(mean, exp(log variance)), where output = [mean; log variance]."""
+    mean, log_variance = np.split(output, 2)
+    return mean + np.exp(np.float32(0.5) * log_variance) * noise
+
+
+def _vector(name: str, value: Any, size: int) -> Vector:
+    """Returns `value` as float32; raises a SettingError if it is not `size` finite numbers."""
+    try:
+        vector = np.asarray(value, np.float32)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} must be {size} numbers, got {type(value).__name__}") from None
+    if vector.shape != (size,):
+        raise SettingError(f"{name} must have shape ({size},), got {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise SettingError(f"{name} must be finite, got {vector}")
+    return vector

@@ -1,0 +1,198 @@
+"""The NumPy player equals the JAX agent, step by step, and imports no JAX."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import splagger
+from splagger.agent import Agent, Interface, Network, build
+from splagger.aggregators import Max, Sum
+from splagger.errors import RunError, SettingError
+from splagger.memory import EmbeddingSizes, Transition
+from splagger.methods import METHODS, Method
+from splagger.portable import NumpyPlayer, load
+from splagger.portable.encoders import ENCODERS
+from splagger.runs.describe import plain
+from splagger.runs.named_arrays import named_leaves
+from splagger.spaces import Continuous, Discrete
+from tests.test_layers import loaded_by
+
+SMALL = Network(EmbeddingSizes(5, 3, 2), 6, 7, 4, (8, 6), width_factor=0.0625)
+AGENT = Path(__file__).parents[1] / "contract" / "agent.npz"
+OWN = [METHODS["splagger"], replace(METHODS["lstm"], name="lstm-split", skip=0.5)]
+OWN += [Method("sum", aggregator=Sum()), Method("floor", aggregator=Max(-0.3))]
+# Softmaxes without a recurrence add nothing to those with one and to splagger-nornn.
+SUPPORTED = [m for m in METHODS.values() if m.encoder in ENCODERS and "softmax-norn" not in m.name]
+by_name = {"ids": lambda value: getattr(value, "name", None)}
+
+
+def drawn(shapes, random):
+    """Fills a tree of shapes with random numbers; scalars (temperatures, counts) are positive."""
+
+    def leaf(shape):
+        scale = random.normal(size=shape.shape) if shape.ndim else 0.3
+        return jnp.asarray(0.4 * scale, jnp.float32)
+
+    return jax.tree.map(leaf, shapes)
+
+
+def pair(method, space, random):
+    """Returns a JAX agent with its normalizers, and the same agent in NumPy."""
+    example = lambda: build(jr.key(1), method, Interface(5, space, 20), SMALL)  # noqa: E731
+    agent = drawn(jax.eval_shape(example), random)
+    normalizers = drawn(jax.eval_shape(agent.normalizers), random)
+    positive = lambda m: replace(m, variance=jnp.abs(m.variance) + 0.5)  # noqa: E731
+    normalizers = type(normalizers)(*map(positive, normalizers))
+    return agent, normalizers, NumpyPlayer(named_leaves((agent, normalizers)), plain(method))
+
+
+def check_equal(method, space, steps=9):
+    random = np.random.default_rng(0)
+    agent, normalizers, player = pair(method, space, random)
+    memory, observe = agent.start(), agent.actor().observe
+    size = agent.latent.noise_size(agent.memory.output_size)
+    obs = random.normal(size=(steps + 1, 5)).astype(np.float32)
+    for t in range(steps):
+        noise = random.normal(size=size).astype(np.float32)
+        inputs = memory.output, jnp.asarray(obs[t]), jnp.asarray(noise), normalizers
+        distribution, value = agent.policy_and_value(*inputs)
+        discrete = isinstance(space, Discrete)
+        expected = jax.nn.softmax(distribution.logits) if discrete else distribution.mean
+        np.testing.assert_allclose(player.probabilities(obs[t], noise), expected, 1e-5, 1e-6)
+        np.testing.assert_allclose(player.value(obs[t], noise), value, rtol=1e-5, atol=1e-5)
+        if not size:
+            np.testing.assert_allclose(player.act(obs[t]), distribution.mode(), rtol=1e-5)
+        player.act(obs[t])
+        chosen = random.integers(space.size) if discrete else random.normal(size=space.size)
+        action, reward, done = jnp.asarray(chosen, space.zero().dtype), random.normal(), t == 5
+        player.observe(np.asarray(action), reward, obs[t + 1], done)
+        step = Transition(obs[t], action, jnp.float32(reward), obs[t + 1])
+        memory = observe(memory, step, done)
+        np.testing.assert_allclose(player.memory.output, memory.output, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", [*{m.name: m for m in SUPPORTED}.values(), *OWN[1:]], **by_name)
+def test_every_method_acts_as_the_jax_agent(method):
+    check_equal(method, Discrete(4))
+
+
+@pytest.mark.parametrize("name", ["splagger", "pearl"])
+def test_continuous_actions_equal_those_of_the_jax_agent(name):
+    check_equal(METHODS[name], Continuous(3))
+
+
+@pytest.mark.parametrize(
+    "method", [m for m in METHODS.values() if m.encoder not in ENCODERS], **by_name
+)
+def test_other_encoders_are_refused_in_one_line(method):
+    with pytest.raises(SettingError, match=f"has no encoder '{method.encoder}', only gru, lstm"):
+        pair(method, Discrete(4), np.random.default_rng(0))
+
+
+def test_the_numpy_player_plays_as_the_player():
+    ours, theirs = load(AGENT), splagger.load(AGENT)
+    random = np.random.default_rng(3)
+    obs = random.normal(size=(41, 5)).astype(np.float32)
+    for t in range(40):
+        action = theirs.act(obs[t])
+        assert ours.act(obs[t]) == action and type(action) is int
+        for player in (ours, theirs):
+            player.observe(action, obs[t, 0], obs[t + 1], task_done=t == 20)
+    np.testing.assert_allclose(ours.memory.output, theirs.memory.output, rtol=1e-5, atol=1e-6)
+
+
+def test_sampled_actions_follow_the_probabilities():
+    player = load(AGENT, seed=1)
+    obs = np.array([2.0, -1, 0, 1, 0])
+    counts = np.bincount([player.act(obs, explore=True) for _ in range(1500)], minlength=4)
+    np.testing.assert_allclose(counts / 1500, player.probabilities(obs), atol=0.06)
+    assert len({player.act(obs) for _ in range(5)}) == 1
+
+
+def test_playing_imports_no_jax():
+    code = f"from splagger.portable import load; p = load({str(AGENT)!r}); "
+    loaded = loaded_by(code + "p.observe(p.act([0] * 5), 1, [0] * 5)")
+    assert not loaded & {"jax", "equinox", "torch", "pandas", "scipy"}
+
+
+def test_files_that_are_not_agents_are_refused_in_one_line(tmp_path):
+    (tmp_path / "text.npz").write_text("nothing")
+    np.savez(tmp_path / "other.npz", x=np.zeros(2))
+    np.save(tmp_path / "one.npy", np.zeros(2))
+    (tmp_path / "short.npz").write_bytes(AGENT.read_bytes()[:3000])
+    for name in ("text.npz", "other.npz", "one.npy", "short.npz"):
+        with pytest.raises(RunError, match=f"{name} is not an agent that splagger wrote"):
+            load(tmp_path / name)
+    with pytest.raises(RunError, match="there is no agent file"):
+        load(tmp_path / "nowhere.npz")
+
+
+def test_damaged_and_unknown_arrays_are_refused_in_one_line(tmp_path):
+    arrays = dict(np.load(AGENT))
+    path = tmp_path / "agent.npz"
+    wrong = {"0.memory.embedding.state.weight": np.zeros((4, 9), np.float32)}
+    np.savez(path, **(arrays | wrong))
+    with pytest.raises(RunError, match=r"agent\.npz is damaged"):
+        load(path)
+    np.savez(path, **(arrays | {"0.memory.gate": np.zeros(1)}))
+    with pytest.raises(RunError, match=r"agent\.npz: .* cannot use 0\.memory\.gate"):
+        load(path)
+    about = json.loads(str(arrays["description"]))
+    np.savez(path, **(arrays | {"description": np.asarray(json.dumps(about | {"format": 99}))}))
+    with pytest.raises(RunError, match=r"agent\.npz has format 99, newer than this version"):
+        load(path)
+    about["run"]["method"]["aggregator"] = {"kind": "Max", "code": "0123456789"}
+    np.savez(path, **(arrays | {"description": np.asarray(json.dumps(about))}))
+    with pytest.raises(RunError, match="has no aggregator 'custom'"):
+        load(path)
+
+
+def test_a_damaged_critic_is_found_when_it_is_used(tmp_path):
+    shutil.copy(AGENT, tmp_path / "agent.npz")
+    arrays = dict(np.load(AGENT))
+    del arrays["0.policy.hypernetwork.heads.critic.layers.0.bias"]
+    np.savez(tmp_path / "agent.npz", **arrays)
+    player = load(tmp_path / "agent.npz")
+    player.act(np.zeros(5))
+    with pytest.raises(RunError, match="the critic of this agent is damaged"):
+        player.value(np.zeros(5))
+
+
+def test_invalid_calls_are_refused_in_one_line():
+    player = load(AGENT)
+    with pytest.raises(SettingError, match=r"call act\(\) before each"):
+        player.observe(0, 0.0, np.zeros(5))
+    for obs in (np.zeros(4), "five", [np.nan] * 5, None):
+        with pytest.raises(SettingError, match="obs must"):
+            player.act(obs)
+    player.act(np.zeros(5))
+    for action in (4, -1, [1, 2]):
+        with pytest.raises(SettingError, match="action must be one of 0 … 3"):
+            player.observe(action, 0.0, np.zeros(5))
+    with pytest.raises(SettingError, match="reward must be"):
+        player.observe(0, "much", np.zeros(5))
+
+
+def test_half_precision_files_are_played_in_single_precision(tmp_path):
+    arrays = {
+        name: array.astype(np.float16) if array.dtype == np.float32 else array
+        for name, array in np.load(AGENT).items()
+    }
+    np.savez(tmp_path / "half.npz", **arrays)
+    obs = np.linspace(-1, 1, 5)
+    half, full = load(tmp_path / "half.npz"), load(AGENT)
+    assert half.probabilities(obs).dtype == np.float32
+    np.testing.assert_allclose(half.probabilities(obs), full.probabilities(obs), atol=2e-3)
+
+
+def test_agents_with_a_decoder_are_played_without_it():
+    agent, normalizers, _ = pair(METHODS["pearl-vari"], Discrete(4), np.random.default_rng(0))
+    assert isinstance(agent, Agent) and agent.decoder is not None
+    assert any(name.startswith("0.decoder.") for name in named_leaves((agent, normalizers)))
