@@ -1,5 +1,12 @@
 """Errors that a user can fix. The command line prints them as one line; every other exception is a bug."""
 
+import importlib
+import traceback
+from pathlib import Path
+
+# Files that are never the cause of an error in somebody else's code.
+_MACHINERY = ("<frozen", importlib.__file__, str(Path(__file__).parent))
+
 
 class UserError(Exception):
     """Base of all errors that a user can fix. The message says what is wrong and how to fix it."""
@@ -18,4 +25,31 @@ class RunError(UserError, RuntimeError):
 
 
 class Interrupted(Exception):
-    """Raised after a signal stopped training and the state was saved."""
+    """Raised after a signal stopped training. The message says what was saved.
+
+    `abandoned`: whether a computation still runs in a thread; the process should end without waiting for it.
+    """
+
+    def __init__(self, message: str = "stopped", abandoned: bool = False):
+        super().__init__(message)
+        self.abandoned = abandoned
+
+
+# Everything that somebody else's code may raise. `sys.exit()` in it must not end the program without a message.
+FOREIGN_ERRORS = (Exception, SystemExit)
+
+
+def cause_of(error: BaseException) -> str:
+    """Returns an error of somebody else's code in one line: its type, its message, and where it was raised.
+
+    >>> cause_of(ValueError("too small\\nby one"))
+    'ValueError: too small'
+    """
+    message = next(iter(str(error).strip().splitlines()), "")
+    name = type(error).__name__
+    text = f"{name}: {message}" if message else name
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_MACHINERY)]
+    if not own or isinstance(error, SyntaxError):  # whose message names the place
+        return text
+    return f"{text} ({own[-1].filename}:{own[-1].lineno})"

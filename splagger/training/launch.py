@@ -48,7 +48,9 @@ def train_all(
                 raise
             for process in multiprocessing.active_children():
                 process.terminate()  # those that train save first
-            raise Interrupted from None
+            raise Interrupted(
+                "stopped; the same command continues each run from its last checkpoint"
+            ) from None
 
 
 @contextlib.contextmanager
@@ -70,5 +72,11 @@ def _stopped_by_sigterm():
 
 def _train(arguments: dict[str, Any], out: str, save_every: Number) -> Path:
     """Trains in a child process; progress is printed as plain lines, since several processes print at once."""
-    folder, _ = execute(Run.create(**arguments), out, save_every=save_every, show="lines")
+    try:
+        folder, _ = execute(Run.create(**arguments), out, save_every=save_every, show="lines")
+    except Interrupted as error:
+        if error.abandoned:
+            print(error, flush=True)
+            os._exit(130)  # without waiting for the computation
+        raise
     return folder.path

@@ -1,12 +1,7 @@
 """Executes a run: blocks of updates, and between them progress, curves, checkpoints and interruptions."""
 
-import contextlib
 import math
-import queue
-import signal
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +22,7 @@ from splagger.runs.storage import sha256, writing
 from splagger.training import progress
 from splagger.training.events import Events
 from splagger.training.program import Program, compile_grid
+from splagger.training.stopping import AbandonedError, StopRequest
 
 TRAINING_METRICS = (
     "policy_loss",
@@ -66,30 +62,41 @@ class Execution:
         program = compile_grid(self.config, self.points)
         state = self._resume(program)
         events = Events(self.folder.path / EVENTS, self.points, self._frames())
-        saved, stop = time.monotonic(), _StopRequest(self.view)
+        saved, stop = time.monotonic(), StopRequest(self.view)
         try:
             with stop, self.view:
                 needed = ("block",) if state else ("init", "evaluate", "block")
-                seconds = round(program.compile(*needed), 1)
+                seconds = round(stop.call(program.compile, *needed, worthwhile=False), 1)
                 self.record = replace(self.record, compile_seconds=seconds)
                 self.view.begin(seconds)
-                state = state or self._begin(program)
+                state = state or self._begin(program, stop)
                 while self.update < self.config.updates and not stop.requested and self._alive():
-                    state = self._block(program, state, events)
+                    state = self._block(program, state, events, stop)
                     if time.monotonic() - saved > self.save_every:
                         self._save(program.pack(state))
                         saved = time.monotonic()
+        except AbandonedError:
+            raise Interrupted(self._kept(time.monotonic() - saved), abandoned=True) from None
         finally:
             events.close()
         self._save(
             program.pack(state), done=self.update >= self.config.updates or not self._alive()
         )
         if stop.requested and self.update < self.config.updates:
-            raise Interrupted
+            raise Interrupted("stopped and saved; the same command continues from here")
 
-    def _begin(self, program: Program) -> TrainState:
-        state = program.init()
-        metrics = program.evaluate(state)
+    def _kept(self, seconds: float) -> str:
+        """Says what a stop without saving has kept; `seconds` is the time since the last checkpoint."""
+        if self.saved is None:
+            return "stopped before the first checkpoint; the same command starts from the beginning"
+        return (
+            f"stopped; the last {seconds:.0f} s are lost, and the same command continues from update "
+            f"{self.saved} of {self.config.updates}"
+        )
+
+    def _begin(self, program: Program, stop: StopRequest) -> TrainState:
+        state = stop.call(program.init)
+        metrics = stop.call(program.evaluate, state)
         if not np.isfinite(metrics["return"]).any():
             raise RunError(
                 f"{self.run.row.name}: the return is {metrics['return'][0]} before any training; look for NaN or "
@@ -117,9 +124,11 @@ class Execution:
             self.rows = curves[curves["update"] <= self.update].to_dict("records")
         return program.unpack(restored.state)
 
-    def _block(self, program: Program, state: TrainState, events: Events) -> TrainState:
+    def _block(
+        self, program: Program, state: TrainState, events: Events, stop: StopRequest
+    ) -> TrainState:
         started = time.monotonic()
-        state, metrics = _interruptible(program.block, state)
+        state, metrics = stop.call(program.block, state)
         elapsed = time.monotonic() - started
         self.update += self.config.ppo.eval_interval
         self.seconds += elapsed
@@ -193,53 +202,6 @@ def writing_run(folder: RunFolder):
         f"to {folder.path}",
         "the last checkpoint is intact: free some space and run the same command again",
     )
-
-
-def _interruptible(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls `function` in a thread, so that the main thread can handle signals meanwhile."""
-    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-
-    def work():
-        try:
-            done.put((function(*args), None))
-        except BaseException as error:
-            done.put((None, error))
-
-    threading.Thread(target=work, daemon=True).start()
-    while True:
-        with contextlib.suppress(queue.Empty):
-            result, error = done.get(timeout=0.2)
-            break
-    if error is not None:
-        raise error
-    return result
-
-
-class _StopRequest:
-    """Records SIGINT and SIGTERM, so that the current block is finished and saved; a second signal stops at once."""
-
-    def __init__(self, view: progress.Silent):
-        self.requested, self.previous, self.view = False, {}, view
-
-    def __enter__(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self.previous[number] = signal.signal(number, self._note)
-            except ValueError:  # not in the main thread: signals cannot be handled here
-                return self
-        return self
-
-    def __exit__(self, *_):
-        for number, handler in self.previous.items():
-            signal.signal(number, handler)
-
-    def _note(self, number, frame):
-        if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
-        self.view.note(
-            "stopping after this block of updates, to save it; interrupt again to stop at once without saving"
-        )
 
 
 def execute(

@@ -64,7 +64,10 @@ def test_an_interruption_saves_all_runs(tmp_path, number):
     else:
         process.terminate()
     code, _, err = finish(process)
-    assert code == 130 and "stopped and saved; the same command continues from here" in err
+    assert (
+        code == 130
+        and "stopped; the same command continues each run from its last checkpoint" in err
+    )
     for folder in (RunFolder(path.parent) for path in folders):
         assert folder.saved_updates() and not folder.record().finished
 

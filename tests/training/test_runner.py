@@ -2,11 +2,8 @@
 
 import errno
 import math
-import os
 import re
 import shutil
-import signal
-import threading
 
 import jax
 import numpy as np
@@ -214,16 +211,3 @@ def test_an_environment_that_returns_nan_is_reported_and_not_finished(tmp_path, 
     assert not folder.record().finished
     with pytest.raises(RunError, match="has not reached its first evaluation yet"):
         splagger.curves(folder.path)
-
-
-def test_signals_are_handled_while_a_block_runs():
-    """The block waits for a signal that only the main thread can handle."""
-    received = threading.Event()
-    before = signal.signal(signal.SIGUSR1, lambda *_: received.set())
-    try:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        assert runner._interruptible(received.wait, 20)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    with pytest.raises(ZeroDivisionError):
-        runner._interruptible(lambda: 1 / 0)
