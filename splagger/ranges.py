@@ -99,6 +99,7 @@ Seed = Annotated[
 TaskSeed = Annotated[int, Range(0, INT_MAX, "be between 0 and 2³¹ - 1", closed=True)]
 Seconds = Annotated[float, Range(0, 1e9, "be a finite number of seconds ≥ 0")]
 Seeds = Annotated[int, Range(0, 100_000, "be at least 1")]
+FreshSeeds = Annotated[int, Range(0, 100_000, "be 0 or more")]
 Members = Annotated[int, Range(1, 100_000, "be at least 1")]
 Jobs = Annotated[int, Range(1, 1024, "be at least 1")]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from splagger.errors import SettingError
+from splagger.ranges import Count, TaskSeed, check_fields
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Options:
     '--length 50 --jacobian --methods rnn'
     """
 
-    length: int = 100
+    length: Count = 100
     """Number of steps of each input sequence."""
     independent: bool = False
     """Draw independent noise for every input dimension; the paper repeats one number."""
@@ -26,7 +26,7 @@ class Options:
     """Measure the whole Jacobian instead of the summed output's gradient."""
     real: bool = False
     """Use the transitions of a meta-episode instead of noise."""
-    task_seed: int = 0
+    task_seed: TaskSeed = 0
     """Seed of the meta-episode's task, or of the first of several tasks."""
     every_seed: bool = False
     """Trained agents: analyze all seeds of the best agent's rate, not only that agent."""
@@ -34,17 +34,12 @@ class Options:
     """Untrained agents: the environment that determines sizes and meta-episodes."""
     methods: tuple[str, ...] = ()
     """Untrained agents: the methods to analyze; the analysis has its own defaults."""
-    seeds: int | None = None
+    seeds: Count | None = None
     """Untrained agents: number of initializations per method; the analysis has its own default."""
 
     def check(self) -> None:
         """Raises a SettingError if a value is out of range."""
-        for name in ("length", "seeds"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SettingError(f"{name} must be at least 1, got {value}")
-        if not 0 <= self.task_seed < 2**31:
-            raise SettingError(f"task_seed must be between 0 and 2³¹ - 1, got {self.task_seed}")
+        check_fields(self, "")
 
     @property
     def rows(self) -> Callable[[int], Array]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
+from splagger.cli.options import check_options
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
 from splagger.cli.train_commands import Bench, List, Sweep, Train
 from splagger.errors import Interrupted, UserError
@@ -32,14 +33,16 @@ Command = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line. Errors that a user can fix print one line and exit with code 2."""
+    words = sys.argv[1:] if arguments is None else arguments
     command: Any = tyro.cli(
         Command,
         prog="splagger",
         description="Meta-reinforcement learning whose memory is a commutative monoid.",
-        args=arguments,
+        args=words,
         config=(tyro.conf.OmitArgPrefixes,),
     )
     with _exit_codes():
+        check_options(command, words)
         command()
         sys.stdout.flush()
 

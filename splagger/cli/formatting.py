@@ -1,13 +1,14 @@
 """Prints tables, and converts strings of the command line."""
 
 from splagger.errors import SettingError
+from splagger.ranges import read_number
 from splagger.tables import Table
 
 
 def number(option: str, text: str) -> float:
     """Converts the text of a number."""
     try:
-        return float(text)
+        return read_number(text)
     except ValueError:
         raise SettingError(f"{option} takes numbers or 'paper', got {text!r}") from None
 

@@ -8,11 +8,19 @@ import tyro
 
 from splagger.analysis.options import Options
 from splagger.cli.formatting import show
+from splagger.cli.options import WritableFile
 from splagger.errors import SettingError
+from splagger.ranges import Several, TaskSeed
 from splagger.tables import Table
 
 Positional = tyro.conf.Positional
 RunPath = Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
+Trust = Annotated[
+    bool,
+    tyro.conf.arg(
+        help="Import and call what the run names, if its environment or method is not part of splagger."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,7 @@ class Evaluate:
 
     run: RunPath
     """A run folder, or a file written by `splagger export`."""
-    tasks: int = 1000
+    tasks: Several = 1000
     """Number of tasks, one meta-episode each."""
     rate: float | None = None
     """Learning rate of the agent; by default that of the agent with the highest final return."""
@@ -29,6 +37,7 @@ class Evaluate:
     """Seed of the agent; by default that of the agent with the highest final return."""
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
+    trust: Trust = False
 
     def __call__(self) -> None:
         from splagger.agents import evaluate, load
@@ -36,7 +45,7 @@ class Evaluate:
         if self.every_seed:
             self._every_seed()
             return
-        player = load(self.run, self.rate, self.seed)
+        player = load(self.run, self.rate, self.seed, trust=self.trust)
         episodes, total = evaluate(player, self.tasks)
         rows = [
             (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
@@ -54,7 +63,7 @@ class Evaluate:
 
         if self.rate is not None or self.seed is not None:
             raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")
-        players = load_seeds(self.run)
+        players = load_seeds(self.run, self.trust)
         scores = [evaluate(player, self.tasks)[1] for player in players]
         rows = [
             (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
@@ -72,17 +81,20 @@ class Export:
 
     run: RunPath
     """A run folder."""
-    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("agent.npz")
+    output: Annotated[Path, WritableFile((".npz",)), tyro.conf.arg(aliases=["-o"])] = Path(
+        "agent.npz"
+    )
     """The file to write."""
     rate: float | None = None
     """Learning rate of the agent; by default that of the agent with the highest final return."""
     seed: int | None = None
     """Seed of the agent; by default that of the agent with the highest final return."""
+    trust: Trust = False
 
     def __call__(self) -> None:
         from splagger.agents import load, save_agent
 
-        player = load(self.run, self.rate, self.seed)
+        player = load(self.run, self.rate, self.seed, trust=self.trust)
         save_agent(player, self.output)
         size = self.output.stat().st_size / 1e6
         print(f"{self.output}: rate {player.point.rate:g}, seed {player.point.seed}, {size:.1f} MB")
@@ -94,19 +106,23 @@ class Watch:
 
     run: RunPath
     """A run folder, or a file written by `splagger export`."""
-    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("watch.gif")
+    output: Annotated[Path, WritableFile((".gif",)), tyro.conf.arg(aliases=["-o"])] = Path(
+        "watch.gif"
+    )
     """The file to write."""
-    task_seed: int = 0
+    task_seed: TaskSeed = 0
     """Seed of the task."""
     rate: float | None = None
     """Learning rate of the agent; by default that of the agent with the highest final return."""
     seed: int | None = None
     """Seed of the agent; by default that of the agent with the highest final return."""
+    trust: Trust = False
 
     def __call__(self) -> None:
         from splagger.agents import load, watch
 
-        total = watch(load(self.run, self.rate, self.seed), self.output, self.task_seed)
+        player = load(self.run, self.rate, self.seed, trust=self.trust)
+        total = watch(player, self.output, self.task_seed)
         print(f"{self.output}: a meta-episode with a return of {total:.2f}")
 
 
@@ -122,6 +138,7 @@ class Analyse:
     """Folder for the numbers: NAME/initialization or NAME/ENV below it."""
     force: bool = False
     """Replace an analysis that was made with other options."""
+    trust: Trust = False
     options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
 
     def __call__(self) -> None:
@@ -129,7 +146,7 @@ class Analyse:
         from splagger.plots import draw_adaptation, draw_memory
 
         pictures = {"memory": draw_memory, "adaptation": draw_adaptation}
-        for folder in analyze(self.name, self.run, self.out, self.options, self.force):
+        for folder in analyze(self.name, self.run, self.out, self.options, self.force, self.trust):
             print(folder / "values.csv")
             draw = pictures.get(folder.parent.name, lambda folder: [])
             for picture in draw(folder):

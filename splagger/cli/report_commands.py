@@ -8,12 +8,16 @@ from typing import Annotated
 import tyro
 
 from splagger.cli.formatting import show
-from splagger.errors import RunError, SettingError
+from splagger.cli.options import OutputFile, WritableFile, check_exists
+from splagger.errors import RunError
+from splagger.ranges import FreshSeeds, Jobs, Seconds
 from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table
 
 Positional = tyro.conf.Positional
 Runs = Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+Picture = Annotated[Path, WritableFile((".png", ".pdf", ".svg"))]
+ANALYSES = Path("results/analysis")
 FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
 
 
@@ -26,7 +30,7 @@ class Plot:
 
     runs: Runs
     """Run folders, or folders that contain run folders."""
-    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("curves.png")
+    output: Annotated[Picture, tyro.conf.arg(aliases=["-o"])] = Path("curves.png")
     """The file to write: PNG, PDF or SVG."""
 
     def __call__(self) -> None:
@@ -47,7 +51,7 @@ class Compare:
     """Run folders, or folders that contain run folders."""
     reference: str | None = None
     """The method to compare with; splagger, or the best, if not given."""
-    csv: Path | None = None
+    csv: OutputFile | None = None
     """Also write the numbers to this file."""
 
     def __call__(self) -> None:
@@ -82,7 +86,7 @@ class Figure:
     """A figure of the paper, one of its panels as FIGURE/PANEL, or "all"."""
     runs: Path = Path("results")
     """Folder with run folders."""
-    analyses: Path = Path("results/analysis")
+    analyses: Path = ANALYSES
     """Folder with analyses."""
     out: Path = Path("figures")
     """Folder for NAME.png, NAME.pdf and NAME.csv."""
@@ -99,6 +103,7 @@ class Figure:
                 f"there is no folder {self.runs}: recorded results are in the repository, not in the package. Name "
                 f"their folder with --runs, or train them: splagger reproduce {self.name} --plan"
             )
+        check_exists(self.analyses, "--analyses", ANALYSES)
         evidence = Evidence.read(self.runs, analyses=self.analyses)
         for figure in figures:
             paths = save(figure, evidence, self.out)
@@ -113,9 +118,9 @@ class Report:
 
     runs: Path = Path("results")
     """Folder with run folders."""
-    analyses: Path = Path("results/analysis")
+    analyses: Path = ANALYSES
     """Folder with analyses."""
-    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    output: Annotated[OutputFile, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
     """The file to write."""
 
     def __call__(self) -> None:
@@ -128,8 +133,9 @@ class Report:
         from splagger.stats.evidence import Evidence
 
         evidence = Evidence.read(self.runs, analyses=self.analyses)
-        if not evidence.runs and not self.analyses.is_dir():
+        if not evidence.runs and not (self.runs.is_dir() and self.analyses.is_dir()):
             raise RunError(f"no run folder in {self.runs}; `splagger figure all` lists what to run")
+        check_exists(self.analyses, "--analyses", ANALYSES)
         folders = evidence, self.runs, self.analyses
         missing = {row.name: commands(row.missing(evidence), *folders) for row in ROWS}
         with writing(self.output):
@@ -150,13 +156,13 @@ class Reproduce:
     """A figure of the paper, one of its panels as FIGURE/PANEL, or "all"."""
     out: Path = Path("results")
     """Folder with run folders."""
-    analyses: Path = Path("results/analysis")
+    analyses: Path = ANALYSES
     """Folder with analyses."""
-    fresh: int = 10
+    fresh: FreshSeeds = 10
     """Number of fresh seeds; 0 for none."""
-    jobs: int = 1
+    jobs: Jobs = 1
     """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
-    save_every: float = SAVE_EVERY
+    save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""
     plan: bool = False
     """Print what would be trained, and stop."""
@@ -168,8 +174,6 @@ class Reproduce:
         from splagger.stats.evidence import Evidence
         from splagger.training.launch import train_all
 
-        if self.fresh < 0:
-            raise SettingError(f"--fresh must be 0 or more, got {self.fresh}")
         figures, folders, planned = select(self.name), [], 0
         read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731
         for stage in (sweeps, ft.partial(fresh_seeds, seeds=self.fresh)):

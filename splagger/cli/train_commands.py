@@ -9,6 +9,7 @@ import tyro
 
 from splagger.cli.formatting import assignments, number, show
 from splagger.errors import SettingError
+from splagger.ranges import Count, Episodes, Frames, Jobs, Seconds, Seed, Seeds
 from splagger.runs.axes import AXES
 from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table
@@ -23,7 +24,7 @@ _SWEPT = [axis for axis in AXES if axis.name not in ("rate", "seed")]
 _Swept: Any = make_dataclass(
     "_Swept",
     [
-        (axis.plural, Annotated[tuple[float, ...], tyro.conf.arg(help=axis.help)], ())
+        (axis.plural, Annotated[tuple[axis.kind, ...], tyro.conf.arg(help=axis.help)], ())
         for axis in _SWEPT
     ],
     frozen=True,
@@ -36,13 +37,13 @@ class Grid:
 
     rates: tuple[str, ...] = ("paper",)
     """Learning rates, or "paper" for 3e-3 1e-3 3e-4 1e-4 3e-5."""
-    seeds: int = 3
+    seeds: Seeds = 3
     """Number of seeds, counted from --first-seed."""
-    first_seed: int = 0
+    first_seed: Seed = 0
     """The first seed."""
-    frames: float | None = None
+    frames: Frames | None = None
     """Environment steps per agent; by default as listed by `splagger list`."""
-    episodes: int | None = None
+    episodes: Episodes | None = None
     """Episodes per task; by default as listed by `splagger list`."""
     swept: Annotated[_Swept, tyro.conf.arg(name="")] = field(default_factory=_Swept)  # pyright: ignore[reportInvalidTypeForm]
     set: tuple[str, ...] = ()
@@ -57,6 +58,12 @@ class Grid:
             axes["rates"] = [number("--rates", text) for text in self.rates]
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         overrides = assignments(self.set)
+        for axis in _SWEPT:
+            if axis.plural in axes and axis.setting in overrides:
+                option = f"--{axis.plural.replace('_', '-')}"
+                raise SettingError(
+                    f"{option} and --set {axis.setting}=… are one setting; give only one of them"
+                )
         return Run.create(env, method, self.frames, overrides, self.episodes, seeds=seeds, **axes)
 
 
@@ -113,7 +120,7 @@ class Train:
     """Folder for run folders."""
     force: bool = False
     """Delete the run and start over."""
-    save_every: float = SAVE_EVERY
+    save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""
 
     def __call__(self) -> None:
@@ -144,9 +151,9 @@ class Sweep:
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
     out: Path = Path("runs")
     """Folder for run folders."""
-    save_every: float = SAVE_EVERY
+    save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""
-    jobs: int = 1
+    jobs: Jobs = 1
     """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
 
     def __call__(self) -> None:
@@ -172,9 +179,9 @@ class Bench:
     """An environment of `splagger list`."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")] = "splagger"
     """A method of `splagger list`."""
-    runs: int = 1
+    runs: Seeds = 1
     """Number of agents that train in one program."""
-    blocks: int = 3
+    blocks: Count = 3
     """Number of blocks of updates to time, after one warm-up block."""
     set: tuple[str, ...] = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE or network.NAME=VALUE."""

@@ -18,9 +18,7 @@ def plot(*roots: str | Path, path: str | Path) -> None:
 
     Each method with its settings is one line, at its best rate, on fresh seeds if there are any.
     """
-    runs = Evidence.read(*roots).runs
-    if not runs:
-        raise RunError(f"no run folder in {', '.join(map(str, roots)) or 'the given paths'}")
+    runs = Evidence.read_every(*roots).runs
     names = sorted({run.record.env for run in runs})
     if len(names) > 1:
         raise RunError(

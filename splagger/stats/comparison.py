@@ -38,9 +38,7 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     """
     import pandas
 
-    runs = Evidence.read(*roots).runs
-    if not runs:
-        raise RunError(f"no run folder in {', '.join(map(str, roots)) or 'the given paths'}")
+    runs = Evidence.read_every(*roots).runs
     compared = _at_common_length(variants(runs))
     merit = lambda v: float(interquartile_mean(over_training(compared[v].curves)))  # noqa: E731
     found = sorted(compared, key=lambda v: (v.env, v.task, -merit(v)))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from splagger.errors import RunError
 from splagger.paper_numbers import PAPER
 from splagger.runs.analyses import (
     VALUES,
@@ -87,6 +88,14 @@ class Evidence:
         folders = {run.path.resolve(): run for root in roots for run in find_runs(root)}
         runs = [_recorded(folder) for folder in folders.values()]
         return cls(runs, Path(analyses) if analyses else None)
+
+    @classmethod
+    def read_every(cls, *roots: str | Path) -> "Evidence":
+        """Reads all runs below `roots`; raises a RunError if a root has none, such as a path with a typo."""
+        empty = [str(root) for root in roots if not find_runs(root)]
+        if empty or not roots:
+            raise RunError(f"no run folder in {', '.join(empty) or 'the given paths'}")
+        return cls.read(*roots)
 
     def members(self, series: Series) -> Members | None:
         """Returns all members of `series`, from any folder; None if there are none.

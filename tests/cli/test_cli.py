@@ -113,6 +113,30 @@ MISTAKES = {
     "t-ls splagger --set ppo.stepz=3": "did you mean steps?",
     "t-ls splagger --set ppo.steps=many": "ppo.steps must be of type int, got 'many'",
     "t-ls splagger --set env.length=1": "length must be at least 2, got 1",
+    "t-ls splagger --save-every nan": "--save-every must be a finite number of seconds ≥ 0, got nan",
+    "t-ls splagger --rates 1e-400": "--rates takes numbers or 'paper', got '1e-400'",
+    "t-ls splagger --rates 1e39": "rates must be at most 3.40282e+38, got 1e+39",
+    "t-ls splagger --rates 1e-3 --rates 1e-4": "--rates is given twice",
+    "t-ls splagger --rates --seeds 2": "--rates needs at least one value",
+    "t-ls splagger --frames 1e300": "--frames must be at most 1,000,000,000,000, got 1e+300",
+    "t-ls splagger --frames 1e12 --set ppo.envs=1 ppo.steps=4 env.length=2": "updates",
+    "t-ls splagger --seeds 1000000": "--seeds must be at most 100,000, got 1000000",
+    "t-ls splagger --seeds 1 --first-seed 4294967296": "--first-seed must be whole numbers",
+    "t-ls splagger --episodes 1000000000": "--episodes must be at most 1,000, got 1000000000",
+    "t-ls splagger --set env.reward_right=nan": "env.reward_right must be a finite number, got nan",
+    "t-ls splagger --set ppo.entropy=1 --entropy-weights 0.1": "are one setting",
+    "t-ls splagger --set ppo.entropy=1 ppo.entropy=2": "--set gives ppo.entropy twice",
+    "t-ls splagger --set ppo.entropy=1 --set ppo.clip=2": "--set is given twice",
+    "t-ls splagger --set ppo.epochs=1e30": "ppo.epochs must be at most 1,000,000, got 1000",
+    "t-ls splagger --set ppo.envs=1e9": "ppo.envs must be at most 1,000,000, got 1000000000",
+    "t-ls splagger --set ppo.steps=1e30": "ppo.steps must be at most 1,000,000",
+    "t-ls splagger --set ppo.envs=1e6 ppo.steps=1e6": "is more than the 2,147,483,647 steps",
+    "t-ls splagger --set method.width=1e30": "method.width must be at most 1,000,000",
+    "t-ls splagger --set network.width_factor=1e-4": "method.width × network.width_factor must",
+    "t-ls pearl --set network.output_size=1": "network.output_size must be even",
+    "t-ls pearl-vari --set network.output_size=7": "network.output_size must be even",
+    "cheetah-dir splagger --set env.reset_noise=-1": "env.reset_noise must be a finite number ≥ 0",
+    "gym:CartPole-v1 splagger --set env.workers=1e9": "env.workers must be at most 1,024",
 }
 
 
@@ -144,6 +168,26 @@ def test_a_path_that_cannot_be_written_is_reported(trained, tmp_path, capsys):
     for command in ("watch", "plot"):
         args = command, str(trained), "-o", str(tmp_path / "nowhere" / "x.gif")
         assert "nowhere" in refused(capsys, *args)
+
+
+OUTPUTS = {
+    ("watch", "x.txt"): "--output must end with .gif",
+    ("watch", ""): "--output must be a file, not a folder",
+    ("export", "x.gif"): "--output must end with .npz",
+    ("plot", "x.doc"): "--output must end with .png or .pdf or .svg",
+}
+
+
+@pytest.mark.parametrize("command, name", OUTPUTS)
+def test_a_file_that_cannot_be_written_is_refused_before_any_work(command, name, tmp_path, capsys):
+    line = refused(capsys, command, "nowhere", "-o", str(tmp_path / name))
+    assert OUTPUTS[command, name] in line
+
+
+@pytest.mark.parametrize("command", ["plot", "compare"])
+def test_every_folder_must_have_a_run(command, trained, tmp_path, capsys):
+    line = refused(capsys, command, str(trained), str(tmp_path / "typo"))
+    assert "no run folder in" in line and "typo" in line and str(trained) not in line
 
 
 def test_a_sweep_prints_one_table_and_skips_finished_runs(tmp_path, capsys, monkeypatch):

@@ -1,0 +1,98 @@
+"""Checks of a command's options before it runs: ranges, paths, and options that are given twice."""
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from splagger.errors import RunError, SettingError
+from splagger.ranges import check, type_hints
+
+
+@dataclass(frozen=True)
+class WritableFile:
+    """The rule of a file that is written; its name must end with one of `endings`, if there are any."""
+
+    endings: tuple[str, ...] = ()
+
+    def problem(self, value: Path) -> str | None:
+        if value.is_dir():
+            return "be a file, not a folder"
+        if self.endings and value.suffix.lower() not in self.endings:
+            return f"end with {' or '.join(self.endings)}"
+        return None if value.parent.is_dir() else "be in an existing folder"
+
+
+OutputFile = Annotated[Path, WritableFile()]
+
+
+class Option(NamedTuple):
+    """An option of a parsed command."""
+
+    name: str
+    kind: Any
+    value: Any
+    default: Any
+
+    @property
+    def shown(self) -> str:
+        """The name in messages: that of the help text."""
+        names = [getattr(note, "metavar", None) for note in getattr(self.kind, "__metadata__", ())]
+        return next(filter(None, names), f"--{self.name}")
+
+
+def options_of(command: Any) -> Iterator[Option]:
+    """Yields the options of a command; nested dataclasses that check themselves are left out."""
+    hints = type_hints(type(command))
+    for field in dataclasses.fields(command):
+        value = getattr(command, field.name)
+        if not dataclasses.is_dataclass(value):
+            yield Option(field.name.replace("_", "-"), hints[field.name], value, field.default)
+        elif not hasattr(value, "check"):
+            yield from options_of(value)
+
+
+def check_options(command: Any, words: Sequence[str]) -> None:
+    """Raises a SettingError for an option that is given twice, without a value, or out of range.
+
+    - `command`: the parsed command.
+    - `words`: the words from which it was parsed.
+    """
+    options = {option.name: option for option in options_of(command)}
+    given = [_name(word) for word in words if _is_option(word)]
+    for name in given:
+        if given.count(name) > 1:
+            raise SettingError(
+                f"--{name} is given twice; if it takes several values, list them after one --{name}"
+            )
+    for word, after in zip(words, [*words[1:], "--"], strict=True):
+        option = options.get(_name(word)) if word.startswith("--") and "=" not in word else None
+        if option and _takes_several(option.kind) and after.startswith("--"):
+            raise SettingError(f"{word} needs at least one value")
+    for option in options.values():
+        if option.value != option.default:
+            check(option.shown, option.value, option.kind)
+
+
+def check_exists(folder: Path, option: str, default: Path) -> None:
+    """Raises a RunError if a folder does not exist; the default may be missing."""
+    if folder != default and not folder.is_dir():
+        raise RunError(f"there is no folder {folder}; {option} takes an existing one")
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("--") or (len(word) == 2 and word[0] == "-" and word[1].isalpha())
+
+
+def _name(word: str) -> str:
+    """The name of an option without its dashes; `--no-force` is `force`."""
+    name = word.partition("=")[0].lstrip("-").replace("_", "-").removeprefix("no-")
+    return {"o": "output"}.get(name, name)
+
+
+def _takes_several(kind: Any) -> bool:
+    while typing.get_origin(kind) is Annotated:
+        kind = typing.get_args(kind)[0]
+    return typing.get_origin(kind) is tuple
