@@ -17,6 +17,7 @@ ROOMS = (
     "paper_numbers",
     "tables",
     "ranges",
+    "files",
     "spaces",
     "gymnasium_ids",
     "portable",
@@ -40,7 +41,7 @@ ROOMS = (
     "report",
     "cli",
 )
-HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "tensorboardX", "pandas", "rich"}
+HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "pandas", "rich"}
 
 
 def files_of(room):

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from splagger.errors import RunError
+from splagger.files.storage import writing
 from splagger.paper_numbers import PROTOCOLS, ReferenceLine, reference_lines
 from splagger.plots.curves import curves_of
 from splagger.plots.draw import METADATA, picture
 from splagger.plots.panels import Figure
 from splagger.runs.record import RunRecord
-from splagger.runs.storage import writing
 from splagger.stats.evidence import Evidence
 from splagger.stats.variants import variants
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError
+from splagger.files.storage import digest_of, sha256, write_atomically, writing
 from splagger.runs.record import DIGEST
-from splagger.runs.storage import digest_of, sha256, write_atomically, writing
 
 if TYPE_CHECKING:
     import pandas

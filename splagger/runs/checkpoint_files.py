@@ -7,7 +7,7 @@ one moment, so nothing that belongs together can be lost apart. run.json and cur
 import shutil
 from pathlib import Path
 
-from splagger.runs.array_file import DamagedFileError, read_arrays
+from splagger.files.array_file import DamagedFileError, read_arrays
 
 SUFFIX = ".safetensors"
 KEPT = 2  # checkpoints: if the newest is damaged, the one before it is used

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError
-from splagger.runs.array_file import read_arrays, write_arrays
+from splagger.files.array_file import read_arrays, write_arrays
+from splagger.files.storage import warn
 from splagger.runs.checkpoint_files import checkpoint_path, remove_superseded
 from splagger.runs.curves import CURVES
 from splagger.runs.folder import CHECKPOINTS, RECORD, RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves, named_shapes
 from splagger.runs.record import RunRecord
-from splagger.runs.storage import warn
 
 # Arrays that had other names in checkpoints of version 0.1: (new prefix, old prefix).
 RENAMED = (

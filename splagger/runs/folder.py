@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from splagger.errors import RunError
+from splagger.files.storage import remove_leftovers, sha256, warn, write_atomically
 from splagger.runs.checkpoint_files import saved_text, saved_updates
 from splagger.runs.curves import CURVES, curves_path, damaged, parse_curves, read_bytes
 from splagger.runs.record import RunRecord
-from splagger.runs.storage import remove_leftovers, sha256, warn, write_atomically
 
 if TYPE_CHECKING:
     import pandas

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from splagger.errors import RunError
-from splagger.runs.storage import digest_of
+from splagger.files.storage import digest_of
 
 DIGEST = "sha256"  # the field with the digest of all others
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from splagger.bridges import unwrapped_errors
 from splagger.errors import EnvError, Interrupted, RunError
+from splagger.files.storage import sha256, writing
 from splagger.ppo.train import TrainState
+from splagger.ranges import Seconds, check
 from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
 from splagger.runs.curves import format_curves, parse_curves
@@ -18,8 +20,8 @@ from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
 from splagger.runs.provenance import provenance
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Number, Point, Run
-from splagger.runs.storage import sha256, writing
 from splagger.training import progress
+from splagger.training.capacity import check_memory
 from splagger.training.events import Events
 from splagger.training.program import Program, compile_grid
 from splagger.training.stopping import AbandonedError, StopRequest
@@ -215,7 +217,10 @@ def execute(
 
     A finished run is left alone, and an unfinished one continues from its last checkpoint.
     """
+    check("save_every", save_every, Seconds)
     folder = RunFolder(run.folder(out))
+    if not folder.exists:
+        check_memory(run)
     with writing(f"to {out}", "choose another --out"):
         folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():

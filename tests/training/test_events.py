@@ -2,6 +2,7 @@
 
 import pandas
 import pytest
+from tensorboardX import record_writer
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from splagger.training import runner
@@ -13,6 +14,8 @@ def read(file) -> list[Event]:
     data, events = file.read_bytes(), []
     while data:
         end = 12 + int.from_bytes(data[:8], "little")
+        for content, checksum in ((data[:8], data[8:12]), (data[12:end], data[end : end + 4])):
+            assert int.from_bytes(checksum, "little") == record_writer.masked_crc32c(content)
         events.append(Event.FromString(data[12:end]))
         data = data[end + 4 :]
     return events

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from splagger.runs.storage import atomic_file
+from splagger.files.storage import atomic_file
 
 TYPES = {
     name: np.dtype(kind)

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from splagger.runs.array_file import TYPES, DamagedFileError, read_arrays, write_arrays
+from splagger.files.array_file import TYPES, DamagedFileError, read_arrays, write_arrays
 
 ARRAYS = {
     "a.b": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -96,7 +96,7 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_declared_sizes_are_checked_before_memory_is_allocated(tmp_path, monkeypatch, name):
     """A file whose header digest is right but which declares impossible arrays."""
-    import splagger.runs.array_file as module
+    import splagger.files.array_file as module
 
     path = tmp_path / "x"
     dumps = json.dumps

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from splagger.errors import RunError
-from splagger.runs.storage import write_atomically, writing
+from splagger.files.storage import write_atomically, writing
 from tests.tiny import contents
 
 

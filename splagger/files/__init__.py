@@ -1,0 +1,1 @@
+"""Files that cannot lie: atomic writes, digests of every byte, arrays without code."""
