@@ -3,7 +3,7 @@
 from splagger.agents.evaluation import Score as Score
 from splagger.agents.evaluation import evaluate as evaluate
 from splagger.agents.evaluation import watch as watch
+from splagger.agents.exports import save_agent as save_agent
 from splagger.agents.loading import load as load
 from splagger.agents.loading import load_seeds as load_seeds
-from splagger.agents.loading import save_agent as save_agent
 from splagger.agents.player import Player as Player

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 
 from splagger.agent import Actor, Agent, Normalizers
+from splagger.agents.interface import SavedInterface, needs_env
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
 from splagger.memory import Transition
@@ -20,13 +21,16 @@ class Player:
 
     Call `act` with an observation, `observe` with the outcome, and `reset` when a new task begins. Observations
     are those of the meta-episode: if a task has several episodes, the last number is the done flag.
+
+    `env` is the environment, or a `SavedInterface` if the agent was loaded without it. Both have `obs_size`, `space`,
+    `horizon` and `episodes`, and for Gymnasium environments `flatten` and `action`.
     """
 
     def __init__(
         self,
         agent: Agent,
         normalizers: Normalizers,
-        env: AbstractMetaEnv,
+        env: AbstractMetaEnv | SavedInterface,
         point: Point,
         seed: int = 0,
         run: Run | None = None,
@@ -42,6 +46,10 @@ class Player:
     def reset(self) -> None:
         """Empties the memory: a new task begins."""
         self.memory, self._obs = self._actor.empty, None
+
+    def environment(self, purpose: str) -> AbstractMetaEnv:
+        """Returns the environment; raises a RunError that begins with `purpose` if the player has only its interface."""
+        return needs_env(self.env, purpose)
 
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""

@@ -30,6 +30,7 @@ def analyze(
     out: str | Path = OUT,
     options: Options | None = None,
     force: bool = False,
+    trust: bool = False,
 ) -> list[Path]:
     """Runs analyses, writes each to <out>/<name>/<when>/ and returns these folders.
 
@@ -40,15 +41,16 @@ def analyze(
     - `out`: the folder of all analyses.
     - `options`: see `Options`.
     - `force`: also replaces an analysis that was made with other options or of other agents.
+    - `trust`: imports and calls what `runs` name, see `splagger.load`.
     """
     options = options or Options()
     options.check()
     runs = [runs] if isinstance(runs, str | Path | Player) else list(runs)
     chosen = list(ANALYSES.values()) if name == "all" else [lookup(ANALYSES, name, "analysis")]
     set_up_compiler()
-    subjects = [trained(run, options.every_seed) for run in runs]
+    subjects = [trained(run, options.every_seed, trust) for run in runs]
     _check_distinct(subjects)
-    origin = provenance(_command(name, runs, out, options))
+    origin = provenance(_command(name, runs, out, options, trust))
     written = []
     for analysis in chosen:
         wanted = subjects if runs else _fresh_subjects(analysis, options)
@@ -137,11 +139,13 @@ def _check_distinct(subjects: list[Subject]) -> None:
         seen.add((subject.when, subject.method))
 
 
-def _command(name: str, runs: list[RunLike], out: str | Path, options: Options) -> str:
+def _command(name: str, runs: list[RunLike], out: str | Path, options: Options, trust: bool) -> str:
     """Returns the equivalent command."""
     words = ["splagger", "analyse", name]
     if runs:
         words += ["--run", *(_path(run) for run in runs)]
+    if trust:
+        words += ["--trust"]
     if str(out) != OUT:
         words += ["--out", str(out)]
     return f"{shlex.join(words)} {options.command()}".strip()

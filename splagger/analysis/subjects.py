@@ -3,7 +3,7 @@
 import functools as ft
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,10 +51,14 @@ def _build_all(method, interface, network, keys):
     return jax.vmap(lambda key: build(key, method, interface, network))(keys)
 
 
-def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
-    """Returns the best agent of a run folder, all seeds with its settings if `every_seed`, or the given player."""
-    players = _players(run, every_seed)
+def trained(run: str | Path | Player, every_seed: bool = False, trust: bool = False) -> Subject:
+    """Returns the best agent of a run folder, all seeds with its settings if `every_seed`, or the given player.
+
+    `trust` is that of `splagger.load`.
+    """
+    players = _players(run, every_seed, trust)
     best = players[0]
+    env: Any = best.environment("analyzing")
     if best.run is None:
         raise SettingError("this player has no run; use a player returned by `splagger.load`")
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
@@ -63,17 +67,17 @@ def trained(run: str | Path | Player, every_seed: bool = False) -> Subject:
         best.run.row.folder,
         f"run {best.run.digest}, rate {best.point.rate:g}",
         best.run.row.name,
-        best.env,
+        env,
         tuple(player.point.seed for player in players),
         jax.tree.map(stack, *(player.agent for player in players)),
         jax.tree.map(stack, *(player.normalizers for player in players)),
     )
 
 
-def _players(run: str | Path | Player, every_seed: bool) -> list[Player]:
+def _players(run: str | Path | Player, every_seed: bool, trust: bool) -> list[Player]:
     if isinstance(run, Player):
         return [run]
-    return load_seeds(run) if every_seed else [load(run)]
+    return load_seeds(run, trust) if every_seed else [load(run, trust=trust)]
 
 
 def keys_of(seed: int) -> Key[Array, " 2"]:

@@ -1,14 +1,13 @@
 """A Gymnasium environment whose every step is checked. Uses NumPy only, because it runs inside callbacks."""
 
 import hashlib
-import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from splagger.bridges.gym_env import GymEnv, layout
-from splagger.errors import EnvError
+from splagger.errors import FOREIGN_ERRORS, EnvError, cause_of
 
 
 class Outcome(NamedTuple):
@@ -98,7 +97,7 @@ class CheckedEnv:
             raise self._error(f"observation has shape {np.shape(raw)}, its space says {shape}")
         try:
             obs = np.asarray(self.layout.flatten(raw), np.float32)
-        except Exception as error:
+        except FOREIGN_ERRORS as error:
             reason = f"{type(error).__name__}: {error}"
             raise self._error(f"observation does not fit its space ({reason})") from error
         size = self.layout.spec.obs_size
@@ -121,10 +120,8 @@ class CheckedEnv:
     def _guarded(self, what: str, function: Callable[..., Any], *args: Any) -> Any:
         try:
             return function(*args)
-        except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            reason = f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
-            raise self._error(f"{what} raised {reason}") from error
+        except FOREIGN_ERRORS as error:
+            raise self._error(f"{what} raised {cause_of(error)}") from error
 
     def _error(self, problem: str) -> EnvError:
         where = f"step {self.steps} of episode {self.episode + 1}, task seed {self.seed}"

@@ -3,6 +3,7 @@
 Gymnasium is imported only when an environment is created. Nothing here touches JAX's devices.
 """
 
+import contextlib
 import functools as ft
 import inspect
 import json
@@ -13,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.bridges.importing import add_working_directory, import_object, label_of
+from splagger.bridges.space_data import scale, space_data
 from splagger.bridges.task_sampling import task_sampler
 from splagger.envs.protocol import EnvSpec
-from splagger.errors import SettingError
+from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of
+from splagger.ranges import Count, Workers, check_fields
 from splagger.spaces import Continuous, Discrete
 
 
@@ -34,8 +37,8 @@ class GymEnv:
 
     source: str | Callable[..., Any]
     task: str | Callable[..., Any] = "auto"
-    max_steps: int | None = None
-    workers: int = 0
+    max_steps: Count | None = None
+    workers: Workers = 0
     render: bool = False
     label: str = ""
     kwargs: str = ""
@@ -43,10 +46,7 @@ class GymEnv:
     def __post_init__(self):
         canonical = json.dumps(self.arguments, sort_keys=True)
         object.__setattr__(self, "kwargs", "" if canonical == "{}" else canonical)
-        if self.max_steps is not None and self.max_steps < 1:
-            raise SettingError(f"{self.name}: max_steps must be at least 1, got {self.max_steps}")
-        if self.workers < 0:
-            raise SettingError(f"{self.name}: workers must be at least 0, got {self.workers}")
+        check_fields(self, f"{self.name}: ")
 
     @property
     def name(self) -> str:
@@ -84,19 +84,26 @@ class GymEnv:
         import gymnasium
 
         try:
-            if callable(self.source) or _is_function(self.source):
-                return self._call(self._function())
-            add_working_directory()
-            given = {"disable_env_checker": True} | self.arguments
-            mode = {"render_mode": "rgb_array"} if self.render else {}
-            return gymnasium.make(self.source, **(given | mode))
-        except SettingError:
+            env = self._create()
+        except UserError:
             raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        except FOREIGN_ERRORS as error:
             raise SettingError(
-                f"{self.name}: the environment cannot be created ({reason})"
+                f"{self.name}: the environment cannot be created ({cause_of(error)})"
             ) from error
+        if not isinstance(env, gymnasium.Env):
+            raise SettingError(f"{self.name} must return a gymnasium.Env, got {type(env).__name__}")
+        return env
+
+    def _create(self) -> Any:
+        import gymnasium
+
+        if callable(self.source) or is_function(self.source):
+            return self._call(self._function())
+        add_working_directory()
+        given = {"disable_env_checker": True} | self.arguments
+        mode = {"render_mode": "rgb_array"} if self.render else {}
+        return gymnasium.make(self.source, **(given | mode))
 
     def _function(self) -> Callable[..., Any]:
         return (
@@ -133,6 +140,8 @@ class Layout(NamedTuple):
     flatten: Callable[[Any], np.ndarray]
     shape: tuple[int, ...] | None  # the observation's before flattening; None if it is not an array
     action: Callable[[np.ndarray], Any]  # our action → Gymnasium's
+    observations: dict[str, Any] | None  # both spaces as plain data, see `space_data`
+    actions: dict[str, Any] | None
 
 
 @ft.cache
@@ -142,26 +151,41 @@ def layout(source: GymEnv) -> Layout:
 
     env = source.make()
     try:
-        obs = env.observation_space
-        if not isinstance(obs, spaces.Space) or not isinstance(env.action_space, spaces.Space):
-            raise SettingError(
-                f"{source.name}: observation_space and action_space must be Gymnasium spaces"
-            )
+        obs, actions = (_space(source, env, f"{kind}_space") for kind in ("observation", "action"))
         task_sampler(source.name, source.task, env)  # raises if `task` is not valid
         size = _flat_size(source, obs)
-        space, action = _actions(source, env.action_space)
-        limits = [n for n in (*_limits(env), source.max_steps) if n is not None]
-        if not limits:
-            raise SettingError(
-                f"{source.name} does not say how long an episode can last: set max_steps= "
-                "(on the command line --set env.max_steps=…), and longer episodes are truncated there"
-            )
+        space, action = _actions(source, actions)
         box = isinstance(obs, spaces.Box)
         bounds = (float(obs.low.min()), float(obs.high.max())) if box else ()
-        spec = EnvSpec(source.name, size, space, min(limits), *bounds)
-        return Layout(spec, ft.partial(spaces.flatten, obs), obs.shape if box else None, action)
+        spec = EnvSpec(source.name, size, space, _horizon(source, env), *bounds)
+        flatten, shape = ft.partial(spaces.flatten, obs), obs.shape if box else None
+        return Layout(spec, flatten, shape, action, space_data(obs), space_data(actions))
     finally:
-        env.close()
+        with contextlib.suppress(*FOREIGN_ERRORS):  # an error above matters more
+            env.close()
+
+
+def _space(source: GymEnv, env: Any, name: str) -> Any:
+    from gymnasium import spaces
+
+    try:
+        space = getattr(env, name)
+    except FOREIGN_ERRORS as error:
+        raise SettingError(f"{source.name}: {name} raised {cause_of(error)}") from error
+    if not isinstance(space, spaces.Space):
+        raise SettingError(f"{source.name}: {name} must be a Gymnasium space, got {space!r:.80}")
+    return space
+
+
+def _horizon(source: GymEnv, env: Any) -> int:
+    """Returns the smallest time limit of an episode."""
+    limits = [n for n in (*_limits(env), source.max_steps) if n is not None]
+    if not limits:
+        raise SettingError(
+            f"{source.name} does not say how long an episode can last: set max_steps= "
+            "(on the command line --set env.max_steps=…), and longer episodes are truncated there"
+        )
+    return min(limits)
 
 
 def _limits(env: Any) -> list[int | None]:
@@ -199,22 +223,13 @@ def _actions(source: GymEnv, space: Any):
     if isinstance(space, spaces.Discrete):
         return Discrete(int(space.n)), lambda action: space.start + space.dtype.type(action)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return Continuous(int(np.prod(space.shape))), ft.partial(_scale, space)
+        return Continuous(int(np.prod(space.shape))), ft.partial(scale, space)
     raise SettingError(
         f"{source.name}: actions of {space} are not supported, only Discrete and Box of floats; wrap the "
         "environment (a small MultiDiscrete can be numbered as one Discrete)"
     )
 
 
-def _scale(box: Any, action: np.ndarray) -> np.ndarray:
-    """Maps [-1, 1] to [low, high] and clips; a number with only one bound or none is only clipped."""
-    action = action.reshape(box.shape)
-    bounded = np.isfinite(box.low) & np.isfinite(box.high)
-    low, high = np.where(bounded, box.low, 0.0), np.where(bounded, box.high, 0.0)
-    scaled = low + (np.clip(action, -1, 1) + 1) / 2 * (high - low)
-    return np.where(bounded, scaled, np.clip(action, box.low, box.high)).astype(box.dtype)
-
-
-def _is_function(source: str) -> bool:
+def is_function(source: str) -> bool:
     """Returns whether a string is package.module:function; environment ids are not Python names."""
     return source.partition(":")[2].replace(".", "").isidentifier()

@@ -8,15 +8,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from splagger.errors import SettingError
+from splagger.errors import FOREIGN_ERRORS, SettingError, cause_of
 
 
 def import_object(path: str, what: str) -> Any:
     """Imports "package.module:name". If that fails, raises a SettingError that begins with `what`."""
     try:
         return _imported(path)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingError(f"{what} cannot be found ({error})") from None
+    except FOREIGN_ERRORS as error:
+        raise SettingError(f"{what} {_problem(path, error)}") from error
+
+
+def _problem(path: str, error: BaseException) -> str:
+    """Says whether a path leads nowhere, or to a module that fails while it is imported."""
+    module, colon, name = path.partition(":")
+    if not (module and colon and name):
+        return f"cannot be found ({path!r} must be package.module:name)"
+    if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+        return f"cannot be found ({error})"
+    if isinstance(error, AttributeError) and error.obj is sys.modules.get(module):
+        return f"cannot be found ({error})"
+    return f"cannot be imported ({cause_of(error)})"
 
 
 @ft.cache

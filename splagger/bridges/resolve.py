@@ -4,13 +4,17 @@ import functools as ft
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from splagger.bridges.gymnax_env import from_gymnax
 from splagger.bridges.host import HostMetaEnv, from_gymnasium
 from splagger.bridges.importing import import_object
 from splagger.envs import AbstractMetaEnv, Env, MetaEnv
-from splagger.errors import SettingError
+from splagger.envs.protocol import EnvSpec
+from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of
 from splagger.ppo.settings import PPOConfig
 from splagger.registry import ENVS, EnvRow
+from splagger.spaces import ActionSpace
 from splagger.tables import lookup
 
 # Defaults for environments that are not in the registry; `--set` changes any of them.
@@ -45,13 +49,48 @@ def row_of(env: Any, name: str = "") -> EnvRow:
     if isinstance(env, HostMetaEnv):
         return EnvRow(env.env.name, "", env, DEFAULT_FRAMES, DEFAULT_PPO)
     if isinstance(env, AbstractMetaEnv):
-        return EnvRow(name or env.env.spec.name, "", env, DEFAULT_FRAMES, DEFAULT_PPO)
-    if isinstance(env, Env):
+        found = _spec(env.env, name).name
+        return EnvRow(name or found, "", env, DEFAULT_FRAMES, DEFAULT_PPO)
+    if _is_env(env, name):
         return row_of(MetaEnv(env=env, episodes=1), name)
+    prefix = f"{name}: " if name else ""
     raise SettingError(
-        f"{env!r} is not an environment: pass a name, a row of splagger.ENVS, an environment of our protocol "
+        f"{prefix}{env!r:.200} is not an environment: pass a name, a row of splagger.ENVS, an environment of our protocol "
         "(splagger.envs.Env), or what splagger.from_gymnasium and splagger.from_gymnax return"
     )
+
+
+def _is_env(env: Any, name: str) -> bool:
+    """Returns whether an object has our protocol, which reads its `spec`."""
+    try:
+        return isinstance(env, Env)
+    except FOREIGN_ERRORS as error:
+        raise SettingError(
+            f"{name or type(env).__name__}: its spec raised {cause_of(error)}"
+        ) from error
+
+
+def _spec(env: Any, name: str) -> EnvSpec:
+    """Returns the spec of a JAX environment; raises a SettingError unless its sizes are valid."""
+    name = name or type(env).__name__
+    if not _is_env(env, name):
+        raise SettingError(
+            f"{name} is not an environment of our protocol: it needs spec, sample_task, reset and step"
+        )
+    spec = env.spec
+    if not isinstance(spec, EnvSpec):
+        raise SettingError(f"{name}: spec must be a splagger.envs.EnvSpec, got {spec!r:.80}")
+    for field in ("obs_size", "horizon"):
+        value = getattr(spec, field)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise SettingError(
+                f"{name}: spec.{field} must be a positive integer, got {value!r:.80}"
+            )
+    if not isinstance(spec.space, ActionSpace):
+        raise SettingError(
+            f"{name}: spec.space must be splagger.Discrete or Continuous, got {spec.space!r:.80}"
+        )
+    return spec
 
 
 def _ours(name: str) -> EnvRow:
@@ -69,26 +108,38 @@ def _of_gymnax(name: str) -> EnvRow:
         import gymnax  # pyright: ignore[reportMissingImports]
 
         env, params = gymnax.make(name)
-    except (ImportError, ValueError) as error:
-        raise SettingError(f"gymnax:{name} cannot be created ({error})") from None
+    except FOREIGN_ERRORS as error:
+        raise SettingError(f"gymnax:{name} cannot be created ({cause_of(error)})") from error
     return row_of(from_gymnax(env, params), f"gymnax:{name}")
 
 
 @ft.cache
 def _of_module(path: str) -> EnvRow:
     """Returns the row of an environment, or of a function or class that creates one, by its import path."""
-    found = import_object(path, f"jax:{path}")
-    env = found
-    if isinstance(found, type) or not isinstance(found, _ENVIRONMENTS):
-        if not callable(found):
-            raise SettingError(
-                f"jax:{path} is neither an environment nor a function that creates one: {found!r}"
-            )
-        env = found()
-    return env if isinstance(env, EnvRow) else row_of(env, f"jax:{path}")
+    name = f"jax:{path}"
+    env = import_object(path, name)
+    if not isinstance(env, EnvRow | AbstractMetaEnv) and (
+        isinstance(env, type) or not _is_env(env, name)
+    ):
+        env = _created(env, name)
+    return env if isinstance(env, EnvRow) else row_of(env, name)
 
 
-_ENVIRONMENTS = (EnvRow, AbstractMetaEnv, Env)
+def _created(function: Any, name: str) -> Any:
+    """Calls a function or class that creates an environment."""
+    if not callable(function):
+        raise SettingError(
+            f"{name} is neither an environment nor a function that creates one: {function!r:.80}"
+        )
+    try:
+        return function()
+    except UserError:
+        raise
+    except FOREIGN_ERRORS as error:
+        raise SettingError(
+            f"{name} cannot be created ({cause_of(error)}); it is called without arguments"
+        ) from error
+
 
 # prefix of a name → function that returns its row
 SOURCES: dict[str, Callable[[str], EnvRow]] = {

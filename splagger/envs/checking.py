@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from splagger.envs.protocol import Env, Step
-from splagger.errors import EnvError
+from splagger.errors import FOREIGN_ERRORS, EnvError
 
 LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, jnp))
 
@@ -47,7 +47,7 @@ def _traced(env: Env, name: str, *args: Any) -> Any:
         return jax.eval_shape(getattr(env, name), *args)
     except (ImportError, EnvError):
         raise
-    except Exception as error:
+    except FOREIGN_ERRORS as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if not f.filename.startswith(LIBRARIES) and f.filename != __file__]
         at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

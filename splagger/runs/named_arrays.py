@@ -1,6 +1,7 @@
 """Conversion between trees of arrays and flat dictionaries from names to numpy arrays."""
 
 import functools as ft
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -33,11 +34,7 @@ def named_shapes(tree: Any) -> dict[str, np.ndarray]:
 def from_named_leaves(example: Any, leaves: dict[str, np.ndarray]) -> Any:
     """Inverts `named_leaves` for a tree like `example`; raises a ValueError that names the first mismatch."""
     expected = named_shapes(example)
-    for name, array in expected.items():
-        found = leaves.get(name)
-        if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
-            kind = "nothing" if found is None else f"{found.dtype}{list(found.shape)}"
-            raise ValueError(f"{name} must be {array.dtype}{list(array.shape)}, got {kind}")
+    check_shapes(expected, leaves)
     stored = iter([leaves[name] for name in expected])
 
     def fill(template):
@@ -46,6 +43,15 @@ def from_named_leaves(example: Any, leaves: dict[str, np.ndarray]) -> Any:
         return jr.wrap_key_data(jnp.asarray(next(stored))) if _is_key(template) else next(stored)
 
     return jax.tree.map(fill, example)
+
+
+def check_shapes(expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raises a ValueError that names the first of `expected` that `found` lacks or has in another shape or type."""
+    for name, array in expected.items():
+        other = found.get(name)
+        if other is None or (other.shape, other.dtype) != (array.shape, array.dtype):
+            kind = "nothing" if other is None else f"{other.dtype}{list(other.shape)}"
+            raise ValueError(f"{name} must be {array.dtype}{list(array.shape)}, got {kind}")
 
 
 def _is_key(leaf: Any) -> bool:

@@ -99,7 +99,7 @@ def test_errors_of_an_environment_are_printed_in_one_line(tmp_path, capsys, monk
 def test_the_folder_describes_how_to_repeat_the_run(walked):
     record = walked.record()
     assert walked.path.parts[-3] == "gym-tests.bridges.gym_probes-ByOptions"
-    run = recreate(record.arguments, record.plan, walked.path)
+    run = recreate(record.arguments, record.plan, walked.path, trust=True)
     assert run.digest == walked.path.name == walking().digest
     assert record.plan["environment"]["task"] == OWN["env.task"]
     assert record.provenance["command"].startswith(f"splagger train {NAME} cnp --episodes 3 ")
@@ -107,10 +107,10 @@ def test_the_folder_describes_how_to_repeat_the_run(walked):
 
 
 def test_the_command_line_evaluates_watches_and_plots_a_run(walked, tmp_path, capsys):
-    main(["evaluate", str(walked.path), "--tasks", "6"])
+    main(["evaluate", str(walked.path), "--tasks", "6", "--trust"])
     out = capsys.readouterr().out
     assert "6 tasks" in out and out.count("±") == 4
-    main(["watch", str(walked.path), "-o", str(tmp_path / "episode.gif")])
+    main(["watch", str(walked.path), "-o", str(tmp_path / "episode.gif"), "--trust"])
     main(["plot", str(walked.path), "-o", str(tmp_path / "curves.png")])
     with Image.open(tmp_path / "episode.gif") as picture:
         assert 3 < picture.n_frames <= 12

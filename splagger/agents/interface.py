@@ -1,0 +1,109 @@
+"""What an agent must know about its environment to act without it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from splagger.agent import Interface
+from splagger.bridges import HostMetaEnv
+from splagger.bridges.gym_env import layout
+from splagger.bridges.space_data import SpaceData, bounds_of, flat_size, flatten, to_action
+from splagger.envs import AbstractMetaEnv
+from splagger.errors import RunError, SettingError
+from splagger.spaces import ActionSpace, Continuous, Discrete
+
+_SPACES = {"Discrete": Discrete, "Continuous": Continuous}
+
+
+@dataclass(frozen=True)
+class SavedInterface:
+    """The sizes of observations and actions, and for Gymnasium environments the conversions of both.
+
+    It takes the place of the environment of an agent that was loaded without one. `missing` says why there is none.
+    """
+
+    obs_size: int
+    space: ActionSpace
+    horizon: int
+    episodes: int
+    observations: SpaceData | None = None
+    actions: SpaceData | None = None
+    missing: str = ""
+
+    def without_env(self, missing: str) -> "SavedInterface":
+        """Returns a copy that says why there is no environment."""
+        return replace(self, missing=missing)
+
+    def sizes(self) -> Interface:
+        return Interface(self.obs_size, self.space, self.horizon)
+
+    def flatten(self, obs: Any, done: bool = False) -> np.ndarray:
+        """Returns a Gymnasium observation in the agent's form; `done`: an episode of the task has just ended."""
+        flat = flatten(self._known(self.observations, "observations"), obs)
+        return flat if self.episodes == 1 else np.append(flat, np.float32(done))
+
+    def action(self, action: Any) -> Any:
+        """Returns an agent's action in Gymnasium's form, scaled to the bounds of the action space."""
+        return to_action(self._known(self.actions, "actions"), action)
+
+    def _known(self, data: SpaceData | None, what: str) -> SpaceData:
+        if data is None:
+            raise SettingError(f"this agent was saved without its environment's space of {what}")
+        return data
+
+    def to_json(self) -> dict[str, Any]:
+        space = {"kind": type(self.space).__name__, "size": self.space.size}
+        sizes = {"obs_size": self.obs_size, "space": space, "horizon": self.horizon}
+        spaces = {"observations": self.observations, "actions": self.actions}
+        return sizes | {"episodes": self.episodes} | spaces
+
+    @classmethod
+    def from_json(cls, data: Any) -> "SavedInterface":
+        """Reads an interface from an agent file; raises a ValueError that names what is wrong."""
+        if not isinstance(data, dict):
+            raise ValueError("its interface is not a JSON object")
+        obs_size, horizon, episodes = (_size(data, k) for k in ("obs_size", "horizon", "episodes"))
+        space = data.get("space")
+        kind = _SPACES.get(str(space.get("kind"))) if isinstance(space, dict) else None
+        if kind is None:
+            raise ValueError(f"its action space is {str(space)[:80]!r}")
+        spaces = data.get("observations"), data.get("actions")
+        found = cls(obs_size, kind(_size(space, "size")), horizon, episodes, *spaces)
+        found._check_spaces()
+        return found
+
+    def _check_spaces(self) -> None:
+        if self.observations is not None:
+            size = flat_size(self.observations) + (self.episodes > 1)
+            if size != self.obs_size:
+                raise ValueError(f"its observations have {size} numbers, not {self.obs_size}")
+        if self.actions is not None:
+            kind = {"Discrete": Discrete, "Box": Continuous}.get(str(self.actions.get("kind")))
+            if kind is not type(self.space) or flat_size(self.actions) != self.space.size:
+                raise ValueError("its actions do not have the size of its action space")
+            if kind is Continuous:
+                bounds_of(self.actions)
+
+
+def _size(data: dict[str, Any], name: str) -> int:
+    value = data.get(name)
+    if type(value) is not int or not 1 <= value < 2**31:
+        raise ValueError(f"its {name} is {str(value)[:80]}")
+    return value
+
+
+def interface_of(env: AbstractMetaEnv) -> SavedInterface:
+    """Returns the interface of an environment."""
+    spaces = ()
+    if isinstance(env, HostMetaEnv):
+        found = layout(env.env)
+        spaces = found.observations, found.actions
+    return SavedInterface(env.obs_size, env.space, env.horizon, env.episodes, *spaces)
+
+
+def needs_env(env: AbstractMetaEnv | SavedInterface, purpose: str) -> AbstractMetaEnv:
+    """Returns an environment; raises a RunError that says how to get it if the agent was loaded without one."""
+    if isinstance(env, SavedInterface):
+        raise RunError(f"{purpose} needs the agent's environment, but {env.missing}")
+    return env

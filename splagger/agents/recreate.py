@@ -1,0 +1,81 @@
+"""Runs and members of runs from what a file says about them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from splagger.agents.trust import named_code, untrusted
+from splagger.errors import RunError, UserError
+from splagger.runs.axes import AXES
+from splagger.runs.run import Number, Point, Run
+from splagger.tables import lookup
+
+MOST_MEMBERS = 100_000  # of a run in a file; a larger grid is a damaged file
+
+
+def recreate(
+    arguments: dict[str, Any],
+    plan: dict[str, Any],
+    path: Path,
+    env: Any = None,
+    method: Any = None,
+    trust: bool = False,
+) -> Run:
+    """Makes a recorded run again; `env` and `method` replace those in `arguments`.
+
+    Raises a RunError if that would import or call something that is neither ours nor passed, unless `trust`.
+    """
+    code = [] if trust else named_code(arguments, env, method)
+    if code:
+        raise RunError(untrusted(path, code))
+    given = {k: v for k, v in {"env": env, "method": method}.items() if v is not None}
+    try:
+        _check_arguments(arguments)
+        run = Run.create(**(arguments | given))
+    except (UserError, TypeError, ValueError, OverflowError) as error:
+        raise RunError(
+            f"{path} describes a run that cannot be made here: {error}; pass a custom environment or method "
+            "to splagger.load(…, env=…, method=…)"
+        ) from error
+    if run.describe() != plan:
+        raise RunError(
+            f"{path} was made with other definitions of {run.row.name!r} or {run.method.name!r} than the installed "
+            "ones; use the version that it names"
+        )
+    named = arguments["method"]  # kept for the next file, also if the method was passed
+    return replace(run, method_path=named) if ":" in named else run
+
+
+def _check_arguments(arguments: Mapping[str, Any]) -> None:
+    """Raises a ValueError for arguments that no run records: wrong types, or too many members."""
+    for name in ("env", "method"):
+        if not isinstance(arguments.get(name), str):
+            raise ValueError(f"its {name} is not a name")
+    if not isinstance(arguments.get("overrides") or {}, Mapping):
+        raise ValueError("its overrides are not a JSON object")
+    counts = [_count(arguments.get(axis.plural)) for axis in AXES]
+    if math.prod(counts) > MOST_MEMBERS:
+        raise ValueError(f"it has {math.prod(counts):,} members")
+
+
+def _count(values: Any) -> int:
+    """Returns the number of values on one axis; a number stands for as many seeds."""
+    if isinstance(values, list | tuple):
+        return len(values)
+    return int(values) if isinstance(values, int | float) and values >= 1 else 1
+
+
+def matching(points: list[Point], wanted: Mapping[str, Number | None], path: Path) -> list[Point]:
+    """Those of `points` that have every value in `wanted`."""
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    for name in wanted:
+        lookup(dict.fromkeys(Point._fields), name, "setting of an agent")
+    found = [p for p in points if all(getattr(p, k) == v for k, v in wanted.items())]
+    if not found:
+        given = ", ".join(f"{name} {value}" for name, value in wanted.items())
+        values = {name: sorted({getattr(point, name) for point in points}) for name in wanted}
+        there = "; ".join(f"{name}: {values}" for name, values in values.items())
+        raise RunError(f"{path} has no agent with {given}; it has {there}")
+    return found

@@ -1,0 +1,155 @@
+"""Gymnasium spaces as plain data, and the conversions of observations and actions that they define.
+
+Exported agents contain this data, so that they act without their environment. Only `space_data` needs Gymnasium.
+"""
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from splagger.errors import SettingError
+
+SpaceData = dict[str, Any]
+_NUMBER_TYPES = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)")
+
+
+class Bounds(NamedTuple):
+    """The bounds of a Box, like `gymnasium.spaces.Box`."""
+
+    low: np.ndarray
+    high: np.ndarray
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def space_data(space: Any) -> SpaceData | None:
+    """Returns a Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them as JSON data; else None."""
+    from gymnasium import spaces
+
+    dtype = {"dtype": str(np.dtype(space.dtype))} if space.dtype is not None else {}
+    if isinstance(space, spaces.Box):
+        low, high = _compact(space.low), _compact(space.high)
+        return {"kind": "Box", "shape": list(space.shape), **dtype, "low": low, "high": high}
+    if isinstance(space, spaces.MultiBinary):
+        return {"kind": "MultiBinary", "shape": list(space.shape), **dtype}
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start), **dtype}
+    if isinstance(space, spaces.MultiDiscrete):
+        starts = np.broadcast_to(getattr(space, "start", 0), space.nvec.shape)
+        numbers = {"n": space.nvec.ravel().tolist(), "start": starts.ravel().tolist()}
+        return {"kind": "MultiDiscrete", **numbers, **dtype}
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        pairs = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        parts = [[key, space_data(part)] for key, part in pairs]
+        plain = all(isinstance(key, str | int) and part is not None for key, part in parts)
+        kind = "Dict" if isinstance(space, spaces.Dict) else "Tuple"
+        return {"kind": kind, "parts": parts} if plain else None
+    return None
+
+
+def _compact(bounds: np.ndarray) -> Any:
+    """Returns one number if all are equal. Infinities become text, which JSON can hold."""
+    numbers = [x if math.isfinite(x) else str(x) for x in bounds.ravel().tolist()]
+    return numbers[0] if len(set(numbers)) == 1 else numbers
+
+
+def flat_size(data: SpaceData) -> int:
+    """Returns the size of flattened observations; raises a ValueError if `data` does not describe a space."""
+    match data:
+        case {"kind": "Box" | "MultiBinary", "shape": [*shape], "dtype": dtype}:
+            _check_type(dtype)
+            return math.prod(_count(n) for n in shape)
+        case {"kind": "Discrete", "n": n, "start": start, "dtype": dtype}:
+            _check_type(dtype)
+            _check_starts([start])
+            return _count(n)
+        case {"kind": "MultiDiscrete", "n": [*ns], "start": [*starts], "dtype": dtype}:
+            _check_type(dtype)
+            _check_starts(starts)
+            if len(starts) != len(ns):
+                raise ValueError("a MultiDiscrete space needs as many starts as sizes")
+            return sum(_count(n) for n in ns)
+        case {"kind": "Dict" | "Tuple", "parts": [*parts]}:
+            if not all(isinstance(part, list) and len(part) == 2 for part in parts):
+                raise ValueError("the parts of a space must be pairs")
+            return sum(flat_size(part) for _, part in parts)
+    raise ValueError(f"{str(data)[:60]!r} is not a space")
+
+
+def _check_type(name: Any) -> None:
+    if not isinstance(name, str) or not _NUMBER_TYPES.fullmatch(name):
+        raise ValueError(f"{str(name)[:60]!r} is not a type of numbers")
+
+
+def _check_starts(starts: list[Any]) -> None:
+    for start in starts:
+        if type(start) is not int or abs(start) >= 2**62:
+            raise ValueError(f"{str(start)[:60]} is not the start of a space")
+
+
+def _count(n: Any) -> int:
+    if type(n) is not int or n < 0:
+        raise ValueError(f"{str(n)[:60]} is not a size")
+    return n
+
+
+def flatten(data: SpaceData, obs: Any) -> np.ndarray:
+    """Returns an observation as one vector of float32, like `gymnasium.spaces.flatten`."""
+    try:
+        return _flat(data, obs)
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise SettingError(
+            f"the observation does not fit its space ({type(error).__name__}: {error})"
+        ) from None
+
+
+def _flat(data: SpaceData, obs: Any) -> np.ndarray:
+    kind = data["kind"]
+    if kind in ("Box", "MultiBinary"):
+        array = np.asarray(obs, data["dtype"])
+        if array.shape != tuple(data["shape"]):
+            raise ValueError(f"its shape is {array.shape}, not {tuple(data['shape'])}")
+        return array.ravel().astype(np.float32)
+    if kind == "Discrete":
+        return _one_hot(data["n"], obs, data["start"])
+    if kind == "MultiDiscrete":
+        columns = zip(data["n"], np.ravel(obs), data["start"], strict=True)
+        return np.concatenate([_one_hot(*column) for column in columns])
+    return np.concatenate([_flat(part, obs[key]) for key, part in data["parts"]])
+
+
+def _one_hot(n: int, value: Any, start: int) -> np.ndarray:
+    index = int(value) - start
+    if not 0 <= index < n:
+        raise ValueError(f"{value} is not between {start} and {start + n - 1}")
+    return np.eye(1, n, index, dtype=np.float32)[0]
+
+
+def bounds_of(data: SpaceData) -> Bounds:
+    """Returns the bounds of a Box; raises a ValueError if they are wrong."""
+    dtype, shape = np.dtype(data["dtype"]), tuple(data["shape"])
+
+    def filled(given: Any) -> np.ndarray:
+        numbers = np.array([float(x) for x in given] if isinstance(given, list) else float(given))
+        shaped = numbers.reshape(shape) if numbers.ndim else np.broadcast_to(numbers, shape)
+        return shaped.astype(dtype)
+
+    return Bounds(filled(data["low"]), filled(data["high"]), shape, dtype)
+
+
+def to_action(data: SpaceData, action: Any) -> Any:
+    """Returns an agent's action in the form that a Gymnasium environment takes."""
+    if data["kind"] == "Discrete":
+        return np.int64(data["start"]) + np.dtype(data["dtype"]).type(action)
+    return scale(bounds_of(data), np.asarray(action))
+
+
+def scale(box: Any, action: np.ndarray) -> np.ndarray:
+    """Maps [-1, 1] to [low, high] and clips; a number with only one bound or none is only clipped."""
+    action = action.reshape(box.shape)
+    bounded = np.isfinite(box.low) & np.isfinite(box.high)
+    low, high = np.where(bounded, box.low, 0.0), np.where(bounded, box.high, 0.0)
+    scaled = low + (np.clip(action, -1, 1) + 1) / 2 * (high - low)
+    return np.where(bounded, scaled, np.clip(action, box.low, box.high)).astype(box.dtype)

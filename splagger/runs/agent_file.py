@@ -1,0 +1,194 @@
+"""Agent files: one agent as a .npz file of arrays and a description, without code. Needs no JAX.
+
+The description is JSON and contains the SHA-256 digest of everything in the file. Nothing in a file is believed: sizes
+are compared with the file's own length before memory is allocated, and no Python object is ever unpickled.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from splagger.errors import RunError, SettingError
+from splagger.files.storage import writing
+
+FORMAT = 2  # files of format 1 have neither a format nor a digest nor an interface
+DESCRIPTION = "description"  # the entry that is not an array of the agent
+DIGEST = "sha256"
+_UNKNOWN = "0" * 64  # stands for the digest in the text that the digest covers
+_RATIO = 20  # an agent's arrays hold random numbers, which cannot be compressed much
+
+
+class Header(NamedTuple):
+    """The shape and type of an array that was not read yet."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    fortran: bool = False  # the first index varies fastest
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class AgentFile(NamedTuple):
+    """The description of an agent, the headers of its arrays, and a function that reads and verifies them."""
+
+    description: dict[str, Any]
+    headers: dict[str, Header]
+    arrays: Callable[[], dict[str, np.ndarray]]
+
+
+def write_agent(path: Path, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]):
+    """Writes an agent file atomically; adds the format and the digest to the description."""
+    if path.suffix != ".npz":
+        raise SettingError(f"the name of an agent file must end with .npz, got {path}")
+    text = json.dumps({"format": FORMAT, DIGEST: _UNKNOWN} | dict(description))
+    text = text.replace(_UNKNOWN, _digest(text, arrays), 1)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with writing(path), open(temporary, "wb") as handle:
+            np.savez_compressed(handle, **{DESCRIPTION: np.asarray(text)}, **arrays)
+        with writing(path):
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def open_agent(path: Path) -> Iterator[AgentFile]:
+    """Opens an agent file; raises a RunError in one line for everything that `write_agent` would not write."""
+    with _damage(path):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        with _damage(path):
+            _check_sizes(archive, path.stat().st_size)
+            headers = {_name(info): _header(archive, info) for info in archive.infolist()}
+            text = _text(archive, headers.pop(DESCRIPTION, None))
+            description = _parse(text)
+        _check_format(path, description)
+
+        def arrays() -> dict[str, np.ndarray]:
+            with _damage(path):
+                found = {name: _array(archive, name, header) for name, header in headers.items()}
+                _verify(text, description, found)
+            return found
+
+        yield AgentFile(description, headers, arrays)
+
+
+@contextlib.contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Turns any error of the libraries that parse a file into a RunError: they raise many kinds."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise RunError(f"there is no agent file {path}") from None
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise RunError(
+            f"{path} is not an agent that splagger wrote, or is damaged ({reason:.200})"
+        ) from error
+
+
+def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+    names = [info.filename for info in archive.infolist()]
+    if len(set(names)) < len(names):
+        raise ValueError("two of its entries have the same name")
+    declared = sum(info.file_size for info in archive.infolist())
+    if declared > _RATIO * size + 1_000_000:
+        raise ValueError(f"it declares {declared:,} bytes, which a file of {size:,} cannot hold")
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    if not info.filename.endswith(".npy"):
+        raise ValueError(f"its entry {info.filename!r:.80} is not an array")
+    return info.filename.removesuffix(".npy")
+
+
+def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
+    with archive.open(info) as member:
+        header, length = _read_header(member)
+    if header.nbytes + length != info.file_size:
+        shape = f"{header.dtype}{list(header.shape)}"
+        raise ValueError(f"{_name(info)!r:.80} says {shape} but has {info.file_size:,} bytes")
+    return header
+
+
+def _read_header(member: Any) -> tuple[Header, int]:
+    """Returns the header at the beginning of an array's bytes, and its length."""
+    major, minor = np.lib.format.read_magic(member)
+    if (major, minor) == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(member)
+    elif (major, minor) == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(member)
+    else:
+        raise ValueError(f"an array has version {major}.{minor}")
+    if dtype.hasobject or dtype.names or dtype.subdtype or min(shape, default=0) < 0:
+        raise ValueError(f"an array has type {dtype}")
+    return Header(tuple(shape), dtype, fortran), member.tell()
+
+
+def _array(archive: zipfile.ZipFile, name: str, header: Header) -> np.ndarray:
+    with archive.open(f"{name}.npy") as member:
+        again, _ = _read_header(member)
+        data = member.read()  # to the end, where the archive's own checksum is compared
+    if again != header or len(data) != header.nbytes:
+        raise ValueError(f"{name!r:.80} is truncated")
+    flat = np.frombuffer(data, header.dtype)
+    return flat.reshape(header.shape[::-1]).T if header.fortran else flat.reshape(header.shape)
+
+
+def _text(archive: zipfile.ZipFile, header: Header | None) -> str:
+    if header is None or header.shape != () or header.dtype.kind != "U":
+        raise ValueError("it has no description")
+    return str(_array(archive, DESCRIPTION, header))
+
+
+def _parse(text: str) -> dict[str, Any]:
+    description = json.loads(text)
+    if not isinstance(description, dict):
+        raise ValueError("its description is not a JSON object")
+    return description
+
+
+def _check_format(path: Path, description: dict[str, Any]) -> None:
+    version = description.get("format", 1)
+    if type(version) is not int or version < 1:
+        raise RunError(f"{path} is damaged (its format is {version!r:.80})")
+    if version > FORMAT:
+        raise RunError(
+            f"{path} has format {version}, and this version of splagger reads formats up to {FORMAT}; "
+            "update splagger"
+        )
+
+
+def _verify(text: str, description: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    if description.get("format", 1) == 1:
+        return
+    written = description.get(DIGEST)
+    if not isinstance(written, str) or len(written) != 64 or text.count(written) != 1:
+        raise ValueError("it has no digest")
+    if _digest(text.replace(written, _UNKNOWN), arrays) != written:
+        raise ValueError("its digest is not that of its content")
+
+
+def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Returns the SHA-256 digest of a description and of the name, type, shape and bytes of every array."""
+    found = hashlib.sha256()
+    for part in (text, *(_labeled(name, arrays[name]) for name in sorted(arrays))):
+        data = part.encode() if isinstance(part, str) else part
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.hexdigest()
+
+
+def _labeled(name: str, array: np.ndarray) -> bytes:
+    label = json.dumps([name, array.dtype.str, list(array.shape)]).encode()
+    return len(label).to_bytes(8, "little") + label + array.tobytes()
