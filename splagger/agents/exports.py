@@ -15,9 +15,9 @@ from splagger.agents.rebuild import rebuild
 from splagger.agents.recreate import matching, recreate
 from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, SettingError
+from splagger.files.agent_file import AgentFile, open_agent, write_agent
 from splagger.methods import METHODS, Method
 from splagger.registry import ENVS
-from splagger.runs.agent_file import AgentFile, open_agent, write_agent
 from splagger.runs.axes import AXES
 from splagger.runs.describe import plain
 from splagger.runs.named_arrays import check_shapes, from_named_leaves, named_leaves, named_shapes

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import math
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError, SettingError
-from splagger.files.storage import writing
+from splagger.files.storage import atomic_file, writing
 
 FORMAT = 2  # files of format 1 have neither a format nor a digest nor an interface
 DESCRIPTION = "description"  # the entry that is not an array of the agent
@@ -52,14 +51,8 @@ def write_agent(path: Path, description: Mapping[str, Any], arrays: Mapping[str,
         raise SettingError(f"the name of an agent file must end with .npz, got {path}")
     text = json.dumps({"format": FORMAT, DIGEST: _UNKNOWN} | dict(description))
     text = text.replace(_UNKNOWN, _digest(text, arrays), 1)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with writing(path), open(temporary, "wb") as handle:
-            np.savez_compressed(handle, **{DESCRIPTION: np.asarray(text)}, **arrays)
-        with writing(path):
-            os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(path), atomic_file(path) as handle:
+        np.savez_compressed(handle, **{DESCRIPTION: np.asarray(text)}, **arrays)
 
 
 @contextlib.contextmanager
