@@ -106,6 +106,11 @@ class Run:
         return [Point(*values) for values in itertools.product(*self.grid)]
 
     @property
+    def size(self) -> int:
+        """The number of members."""
+        return math.prod(map(len, self.grid))
+
+    @property
     def config(self) -> Config:
         """The static part of the training program."""
         return Config(self.method, self.row.meta, self.row.ppo, self.row.network, self._updates())
@@ -178,7 +183,7 @@ class Run:
                 raise SettingError(f"a run needs at least one {axis.name.replace('_', ' ')}")
         if any(len(set(values)) < len(values) for values in self.grid):
             raise SettingError("a value of rates, seeds or another axis is listed twice")
-        check("the number of runs (rates × seeds × …)", math.prod(map(len, self.grid)), Members)
+        check("the number of runs (rates × seeds × …)", self.size, Members)
         self._check_axes_matter()
         self._check_sizes()
         self._check_environment()

@@ -11,6 +11,7 @@ import numpy as np
 from splagger.errors import SettingError
 from splagger.runs.provenance import provenance
 from splagger.runs.run import Run
+from splagger.training.capacity import check_memory
 from splagger.training.program import compile_grid
 
 
@@ -32,6 +33,7 @@ def measure(
     if runs < 1 or blocks < 1:
         raise SettingError(f"runs and blocks must be positive, got {runs} and {blocks}")
     run = Run.create(env, method, rates=[1e-3], seeds=runs, overrides=settings)
+    check_memory(run)
     program = compile_grid(run.config, run.points)
     compile_seconds = program.compile("block")
     state, _ = program.block(program.init())  # warm-up
