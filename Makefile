@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow bench docs tables clean
+.PHONY: demo test test-slow storm bench docs tables clean
 
 demo: $(READY)
 	$(BIN)/splagger sweep --envs t-ls-demo --methods splagger rnn --rates 1e-3 --seeds 3 --out runs/demo
@@ -18,6 +18,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+storm: $(READY)
+	$(BIN)/python -m tests.storm
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.parts
