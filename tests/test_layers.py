@@ -39,6 +39,7 @@ ROOMS = (
     "plots",
     "paper",
     "report",
+    "inspection",
     "cli",
 )
 HEAVY = {"tyro", "gymnasium", "mujoco", "matplotlib", "pandas", "rich"}

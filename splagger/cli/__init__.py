@@ -9,6 +9,7 @@ import tyro
 
 from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
 from splagger.cli.options import check_options
+from splagger.cli.page_commands import Inspect
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
 from splagger.cli.train_commands import Bench, List, Sweep, Train
 from splagger.errors import Interrupted, UserError
@@ -21,6 +22,7 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
+    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Figure, tyro.conf.subcommand("figure")]

@@ -26,10 +26,18 @@ from tests.test_layers import loaded_by
 
 SMALL = Network(EmbeddingSizes(5, 3, 2), 6, 7, 4, (8, 6), width_factor=0.0625)
 AGENT = Path(__file__).parents[1] / "contract" / "agent.npz"
-OWN = [METHODS["splagger"], replace(METHODS["lstm"], name="lstm-split", skip=0.5)]
+OWN = [replace(METHODS["lstm"], name="lstm-split", skip=0.5)]
 OWN += [Method("sum", aggregator=Sum()), Method("floor", aggregator=Max(-0.3))]
-# Softmaxes without a recurrence add nothing to those with one and to splagger-nornn.
-SUPPORTED = [m for m in METHODS.values() if m.encoder in ENCODERS and "softmax-norn" not in m.name]
+SUPPORTED = [m for m in METHODS.values() if m.encoder in ENCODERS]
+FIRST = [
+    "splagger",
+    "pearl",
+    "pearl-vari",
+    "lstm",
+    "memoryless",
+    "splagger-avgmax",
+    "splagger-wsoftmax",
+]
 by_name = {"ids": lambda value: getattr(value, "name", None)}
 
 
@@ -78,7 +86,13 @@ def check_equal(method, space, steps=9):
         np.testing.assert_allclose(player.memory.output, memory.output, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", [*{m.name: m for m in SUPPORTED}.values(), *OWN[1:]], **by_name)
+@pytest.mark.parametrize("name", FIRST)
+def test_each_kind_of_memory_acts_as_the_jax_agent(name):
+    check_equal(METHODS[name], Discrete(4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [*{m.name: m for m in SUPPORTED}.values(), *OWN], **by_name)
 def test_every_method_acts_as_the_jax_agent(method):
     check_equal(method, Discrete(4))
 

@@ -1,0 +1,50 @@
+"""The command that writes a page about trained agents: inspect."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from splagger.cli.inspect_commands import Trust
+from splagger.cli.options import WritableFile
+from splagger.ranges import TaskSeed
+
+Agents = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="AGENT")]
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Write a page on which one meta-episode can be followed step by step: decisions, memory, and what it is worth.
+
+    With two agents of the same environment, both play the same task side by side.
+    """
+
+    agents: Agents
+    """One or two run folders, or files written by `splagger export`."""
+    output: Annotated[Path, WritableFile((".html",)), tyro.conf.arg(aliases=["-o"])] = Path(
+        "agent.html"
+    )
+    """The file to write: one HTML page that needs no network."""
+    task_seed: TaskSeed = 0
+    """Seed of the task."""
+    cut: int | None = None
+    """Step at which interventions empty or replace the memory; by default the middle of the last episode."""
+    no_interventions: bool = False
+    """Leave out what the memory is worth, which takes most of the time."""
+    rate: float | None = None
+    """Learning rate of the agents; by default that of the agent with the highest final return."""
+    seed: int | None = None
+    """Seed of the agents; by default that of the agent with the highest final return."""
+    trust: Trust = False
+
+    def __call__(self) -> None:
+        from splagger.agents import load
+        from splagger.inspection import inspect
+
+        players = [load(path, self.rate, self.seed, trust=self.trust) for path in self.agents]
+        worth = not self.no_interventions
+        traces = inspect(players, self.output, self.task_seed, self.cut, worth)
+        returns = " and ".join(f"{trace.reward.sum():.2f}" for trace in traces)
+        size = self.output.stat().st_size / 1e6
+        print(f"{self.output}: a meta-episode with a return of {returns}, {size:.1f} MB")

@@ -1,0 +1,95 @@
+"""`inspect`: writes the page of one agent, or of two agents on the same task."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from splagger.agents.player import Player
+from splagger.errors import SettingError
+from splagger.files.storage import writing
+from splagger.inspection.counterfactuals import counterfactuals
+from splagger.inspection.page import agent_data, page
+from splagger.inspection.pictures import pack
+from splagger.inspection.trace import Trace, trace
+from splagger.plots.styles import style_of
+from splagger.spaces import Discrete
+
+
+def inspect(
+    players: Player | Sequence[Player],
+    path: str | Path,
+    task_seed: int = 0,
+    cut: int | None = None,
+    worth: bool = True,
+) -> list[Trace]:
+    """Writes a self-contained HTML page of one meta-episode; returns the traces that it shows.
+
+    - `players`: one agent, or two that were trained on the same environment, which play the same task.
+    - `path`: the file to write.
+    - `task_seed`: the seed of the task; `splagger watch` plays the same tasks.
+    - `cut`: the step before which interventions empty or replace the memory; see `counterfactuals`.
+    - `worth`: also play the interventions.
+    """
+    players = [players] if isinstance(players, Player) else list(players)
+    _check(players)
+    traces = [trace(player, task_seed, draw=True) for player in players]
+    pictures = pack([frame for found in traces for frame in found.frames])
+    first = np.cumsum([0, *(len(found.frames) for found in traces)])
+    agents = []
+    for player, found, start in zip(players, traces, first, strict=False):
+        outcomes = counterfactuals(player, found, task_seed, cut) if worth else []
+        tiles = pictures.frames[start : start + len(found.frames)]
+        look = _look(player)
+        agents.append(agent_data(*look, found, _action_names(player), tiles, outcomes))
+    with writing(path):
+        text = page(_title(players), _about(players, task_seed), agents, pictures)
+        Path(path).write_text(text, encoding="utf-8")
+    return traces
+
+
+def _check(players: list[Player]) -> None:
+    if not 1 <= len(players) <= 2:
+        raise SettingError(f"a page shows one agent or two, got {len(players)}")
+    envs = [player.environment("inspecting") for player in players]
+    if envs[0] != envs[-1]:
+        names = " and ".join(_env_name(player) for player in players)
+        raise SettingError(
+            f"two agents must have the same environment to play the same task, got {names}"
+        )
+
+
+def _look(player: Player) -> tuple[str, str]:
+    """Returns the label and the color of an agent."""
+    if player.run is None:
+        return "agent", style_of("splagger").color
+    style = style_of(player.run.method.name)
+    return f"{style.label} (rate {player.point.rate:g}, seed {player.point.seed})", style.color
+
+
+def _action_names(player: Player) -> list[str]:
+    spec = getattr(player.environment("inspecting").env, "spec", None)
+    names = getattr(spec, "action_names", ())
+    size = player.env.space.size
+    if isinstance(player.env.space, Discrete) and len(names) == size:
+        return list(names)
+    kind = "action" if isinstance(player.env.space, Discrete) else "dimension"
+    return [f"{kind} {index}" for index in range(size)]
+
+
+def _env_name(player: Player) -> str:
+    return player.run.row.name if player.run else player.environment("inspecting").env.spec.name
+
+
+def _title(players: list[Player]) -> str:
+    methods = [style_of(p.run.method.name).label if p.run else "agent" for p in players]
+    return f"{' and '.join(methods)} on {_env_name(players[0])}"
+
+
+def _about(players: list[Player], task_seed: int) -> str:
+    runs = {player.run.digest for player in players if player.run}
+    origin = f" Runs: {', '.join(sorted(runs))}." if runs else ""
+    return (
+        f"One task (seed {task_seed}), played with the most likely actions. Each step shows the moment of an action: what "
+        f"the memory holds before it, and the reward after it. Triangles mark signals, ticks the ends of episodes.{origin}"
+    )

@@ -1,0 +1,152 @@
+"""Traces: equal to the player's meta-episode; interventions change the memory and nothing else."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import splagger
+from splagger.agent import build
+from splagger.agents import Player
+from splagger.envs import MineMaze
+from splagger.errors import SettingError
+from splagger.inspection import Change, counterfactuals, inspect, trace
+from splagger.inspection.counterfactuals import _flip
+from tests.tiny import tiny
+
+AGENT = Path(__file__).parents[1] / "contract" / "agent.npz"
+
+
+@pytest.fixture(scope="module")
+def player():
+    return splagger.load(AGENT)
+
+
+@pytest.fixture(scope="module")
+def traced(player):
+    return trace(player, 3, draw=True)
+
+
+@pytest.fixture(scope="module")
+def pearl():
+    """An untrained agent with a belief, whose latent is the belief itself."""
+    run = tiny(method="pearl-vari", rates=(1e-3,), seeds=1)
+    config, random = run.config, np.random.default_rng(0)
+    example = lambda: build(jr.key(0), config.method, config.interface, config.network)  # noqa: E731
+    drawn = lambda leaf: jnp.asarray(0.4 * random.normal(size=leaf.shape), jnp.float32)  # noqa: E731
+    agent = jax.tree.map(drawn, jax.eval_shape(example))
+    return Player(agent, agent.normalizers(), run.row.meta, run.points[0], run=run)
+
+
+def test_a_trace_is_what_the_player_plays(player, traced):
+    player.reset()
+    for t, obs in enumerate(traced.obs):
+        np.testing.assert_allclose(player.memory.output, traced.output[t], rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(traced.memories[t].output, traced.output[t])
+        assert player.act(obs) == traced.action[t] == traced.probabilities[t].argmax()
+        if t + 1 < len(traced.obs):
+            player.observe(int(traced.action[t]), traced.reward[t], traced.obs[t + 1])
+    np.testing.assert_allclose(traced.probabilities.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_a_trace_plays_the_task_that_watch_plays(player, traced, tmp_path):
+    assert splagger.watch(player, tmp_path / "watch.gif", seed=3) == traced.reward.sum()
+    assert len(traced.frames) == len(traced.reward) == 20
+    assert np.flatnonzero(traced.episode_end).tolist() == [4, 9, 14, 19]
+    assert np.flatnonzero(traced.signal).tolist() == [1, 6, 11, 16]
+
+
+def test_values_are_the_critics(player, traced):
+    for t in (0, 7, 19):
+        inputs = traced.memories[t].output, jnp.asarray(traced.obs[t]), jnp.zeros(0)
+        _, value = player.agent.policy_and_value(*inputs, player.normalizers)
+        assert traced.value[t] == pytest.approx(float(value), rel=1e-5)
+
+
+def test_every_maximum_is_the_value_of_the_step_that_set_it(traced):
+    held, set_by = traced.neurons[:, traced.skip :], traced.set_by
+    assert set_by.shape == held.shape and (set_by[0] == -1).all() and (held >= 0).all()
+    for t, i in np.ndindex(*set_by.shape):
+        step = set_by[t, i]
+        assert step < t
+        if step < 0:
+            assert held[t, i] == 0
+        else:
+            assert held[t, i] == held[step + 1, i] > held[step, i]
+
+
+def test_beliefs_have_a_variance_that_never_grows(pearl):
+    found = trace(pearl, 0)
+    size = found.output.shape[1] // 2
+    np.testing.assert_allclose(found.variance, np.exp(found.output[:, size:]), rtol=1e-6)
+    assert (np.diff(found.variance[1:], axis=0) <= 1e-6).all()
+    assert found.set_by is None and found.frames == []
+
+
+def test_given_actions_are_taken_and_the_agents_distribution_is_kept(player, traced):
+    forced = [3] * 20
+    found = trace(player, 3, actions=forced)
+    assert found.action.tolist() == forced
+    np.testing.assert_array_equal(found.probabilities[0], traced.probabilities[0])
+    same = trace(player, 3, actions=list(traced.action))
+    np.testing.assert_array_equal(same.probabilities, traced.probabilities)
+
+
+def test_a_change_of_the_memory_starts_at_its_step(player, traced):
+    empty = player.agent.start()
+    recall = lambda step, memory, past: empty if step == 8 else memory  # noqa: E731
+    found = trace(player, 3, change=Change(recall=recall), actions=list(traced.action))
+    np.testing.assert_array_equal(found.output[:8], traced.output[:8])
+    np.testing.assert_allclose(found.output[8], traced.output[0], rtol=1e-5)
+    np.testing.assert_array_equal(found.obs, traced.obs)
+
+
+def test_every_intervention_has_an_outcome(player, traced):
+    outcomes = counterfactuals(player, traced, 3)
+    names = ["signal flipped", "order shuffled", "memory emptied", "memory of another task"]
+    assert [o.name.split(" at step")[0] for o in outcomes] == names
+    assert [o.name.endswith(" at step 17") for o in outcomes] == [False, False, True, True]
+    for outcome in outcomes:
+        assert outcome.distance.shape == (20,) and len(outcome.returns) == 20
+        assert (outcome.distance >= 0).all() and (outcome.distance <= 1).all()
+        assert 0 <= outcome.changed <= 1
+    assert (outcomes[2].distance[:17] == 0).all()
+    assert outcomes[0].distance.max() > 0
+
+
+def test_memories_without_order_are_the_same_after_a_shuffle(pearl):
+    original = trace(pearl, 1)
+    shuffled = {o.name: o for o in counterfactuals(pearl, original, 1)}["order shuffled"]
+    np.testing.assert_allclose(shuffled.distance, 0, atol=1e-4)
+    assert shuffled.changed == 0 and shuffled.returns[-1] == original.reward.sum()
+
+
+def test_signals_are_flipped_and_nothing_else(player):
+    flip = _flip(player.env)
+    obs = jnp.array([0.0, 1.0, 0.0, -1.0, 0.0])
+    np.testing.assert_array_equal(flip(obs), [0, -1, 0, -1, 0])
+    maze = MineMaze(rooms=2)
+    flip = _flip(splagger.envs.MetaEnv(maze, 2))
+    state, green = maze.reset(jr.key(0), jnp.asarray(True))
+    red = maze.observe(jnp.asarray(False), state)
+    flagged = lambda image: jnp.append(image, 1.0)  # noqa: E731
+    np.testing.assert_array_equal(flip(flagged(green)), flagged(red))
+    np.testing.assert_array_equal(flip(flip(flagged(green))), flagged(green))
+    wall = maze.observe(jnp.asarray(True), state._replace(progress=jnp.int32(1)))
+    np.testing.assert_array_equal(flip(flagged(wall)), flagged(wall))
+
+
+def test_wrong_requests_are_refused_in_one_line(player, pearl, traced, tmp_path):
+    with pytest.raises(SettingError, match="cut must be a step from 0 to 19, got 20"):
+        counterfactuals(player, traced, 3, cut=20)
+    with pytest.raises(SettingError, match="a page shows one agent or two, got 3"):
+        inspect([player] * 3, tmp_path / "page.html")
+    other = splagger.envs.MetaEnv(splagger.envs.Planning(size=2, horizon=4), 1)
+    elsewhere = Player(player.agent, player.normalizers, other, player.point)
+    with pytest.raises(
+        SettingError, match=r"must have the same environment .* t-ls-small and Plan"
+    ):
+        inspect([player, elsewhere], tmp_path / "page.html")
