@@ -24,6 +24,10 @@ class RunError(UserError, RuntimeError):
     """A run folder, checkpoint, analysis or agent file that cannot be read or written."""
 
 
+class DivergedError(RunError):
+    """A run that failed because every member diverged."""
+
+
 class Interrupted(Exception):
     """Raised after a signal stopped training. The message says what was saved.
 
@@ -39,15 +43,25 @@ class Interrupted(Exception):
 FOREIGN_ERRORS = (Exception, SystemExit)
 
 
+def one_line(error: BaseException) -> str:
+    """Returns the first line of an error's message, without control characters and not longer than 300 characters.
+
+    >>> one_line(ValueError("a\\x1b[31m file\\nof a stranger"))
+    'a?[31m file'
+    """
+    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    text = "".join(char if char.isprintable() else "?" for char in line)
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
 def cause_of(error: BaseException) -> str:
     """Returns an error of somebody else's code in one line: its type, its message, and where it was raised.
 
     >>> cause_of(ValueError("too small\\nby one"))
     'ValueError: too small'
     """
-    message = next(iter(str(error).strip().splitlines()), "")
-    name = type(error).__name__
-    text = f"{name}: {message}" if message else name
+    name, message = type(error).__name__, one_line(error)
+    text = name if message == name else f"{name}: {message}"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_MACHINERY)]
     if not own or isinstance(error, SyntaxError):  # whose message names the place

@@ -14,7 +14,7 @@ from splagger.agents.player import Player
 from splagger.agents.rebuild import rebuild
 from splagger.agents.recreate import matching, recreate
 from splagger.agents.trust import named_code, untrusted
-from splagger.errors import RunError, SettingError
+from splagger.errors import RunError, SettingError, one_line
 from splagger.files.agent_file import AgentFile, open_agent, write_agent
 from splagger.methods import METHODS, Method
 from splagger.registry import ENVS
@@ -85,9 +85,9 @@ class _Saved(NamedTuple):
             interface = None if is_old else SavedInterface.from_json(description.get("interface"))
             return cls(arguments, plan, _point(older | point), interface)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            reason = ("it lacks " if isinstance(error, KeyError) else "") + one_line(error)
             raise RunError(
-                f"{path} is not an agent that splagger wrote, or is damaged ({reason:.200})"
+                f"{path} is not an agent that splagger wrote, or is damaged ({reason})"
             ) from None
 
 
@@ -109,7 +109,9 @@ def _method_of(path: Path, saved: _Saved) -> Method | None:
     except ValueError as error:
         code = named_code({"method": name})
         advice = f"the method {name!r:.80} is not in splagger.METHODS; pass method=…"
-        raise RunError(untrusted(path, code) if code else f"{path}: {advice} ({error})") from None
+        raise RunError(
+            untrusted(path, code) if code else f"{path}: {advice} ({one_line(error)})"
+        ) from None
 
 
 def _missing_env(path: Path, saved: _Saved, env: Any, method: Any) -> str:
@@ -133,7 +135,7 @@ def _player_without_env(
         described = rebuild(saved.plan.get("method"), Method) if method is None else method
         network = rebuild(saved.plan.get("network"), Network)
     except ValueError as error:
-        raise RunError(f"{path} is damaged ({error})") from None
+        raise RunError(f"{path} is damaged ({one_line(error)})") from None
     if plain(described) != saved.plan.get("method"):
         raise RunError(f"{path} was made with another method than {described.name!r}")
     parts = _read_agent(path, file, described, network, saved.interface.sizes())
@@ -158,5 +160,5 @@ def _read_agent(
         if extra:
             raise ValueError(f"the agent has no array {extra[0]!r:.80}")
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise RunError(f"{path} is damaged ({str(error).partition(chr(10))[0]:.300})") from None
+        raise RunError(f"{path} is damaged ({one_line(error)})") from None
     return jax.tree.map(jnp.asarray, from_named_leaves(shapes, file.arrays()))

@@ -67,8 +67,10 @@ class SavedInterface:
         space = data.get("space")
         kind = _SPACES.get(str(space.get("kind"))) if isinstance(space, dict) else None
         if kind is None:
-            raise ValueError(f"its action space is {str(space)[:80]!r}")
+            raise ValueError(f"its action space is {space!r:.80}")
         spaces = data.get("observations"), data.get("actions")
+        if not all(found is None or isinstance(found, dict) for found in spaces):
+            raise ValueError("its observations or actions are not JSON objects")
         found = cls(obs_size, kind(_size(space, "size")), horizon, episodes, *spaces)
         found._check_spaces()
         return found
@@ -89,7 +91,7 @@ class SavedInterface:
 def _size(data: dict[str, Any], name: str) -> int:
     value = data.get(name)
     if type(value) is not int or not 1 <= value < 2**31:
-        raise ValueError(f"its {name} is {str(value)[:80]}")
+        raise ValueError(f"its {name} is {value!r:.80}")
     return value
 
 

@@ -46,6 +46,8 @@ def _value(given: Any, hint: Any) -> Any:
         kind = KINDS[given["kind"]]
         hints = typing.get_type_hints(kind)
         fields = {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+        if isinstance(hint, type) and not issubclass(kind, hint):
+            raise TypeError(f"a {kind.__name__} is not a {hint.__name__}")
         return kind(**{k: _value(v, fields[k]) for k, v in given.items() if k != "kind"})
     if isinstance(given, list):
         return hint(*given) if hasattr(hint, "_fields") else tuple(given)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from splagger.agents.trust import named_code, untrusted
-from splagger.errors import RunError, UserError
+from splagger.errors import RunError, UserError, one_line
 from splagger.runs.axes import AXES
 from splagger.runs.run import Number, Point, Run
 from splagger.tables import lookup
@@ -36,7 +36,7 @@ def recreate(
         run = Run.create(**(arguments | given))
     except (UserError, TypeError, ValueError, OverflowError) as error:
         raise RunError(
-            f"{path} describes a run that cannot be made here: {error}; pass a custom environment or method "
+            f"{path} describes a run that cannot be made here: {one_line(error)}; pass a custom environment or method "
             "to splagger.load(…, env=…, method=…)"
         ) from error
     if run.describe() != plan:
@@ -53,8 +53,10 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
     for name in ("env", "method"):
         if not isinstance(arguments.get(name), str):
             raise ValueError(f"its {name} is not a name")
-    if not isinstance(arguments.get("overrides") or {}, Mapping):
-        raise ValueError("its overrides are not a JSON object")
+    for name, kinds in (("frames", int | float), ("episodes", int), ("overrides", Mapping)):
+        value = arguments.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            raise ValueError(f"its {name} are {value!r:.80}")
     counts = [_count(arguments.get(axis.plural)) for axis in AXES]
     if math.prod(counts) > MOST_MEMBERS:
         raise ValueError(f"it has {math.prod(counts):,} members")

@@ -22,7 +22,7 @@ ALLOW = (
 
 def untrusted(path: Any, code: list[str]) -> str:
     """Returns the line that names what would run and how to allow it."""
-    return f"{path} names code that is not part of splagger and would {', '.join(code)}; {ALLOW}"
+    return f"{path} asks for more than splagger itself: it would {', and '.join(code)}; {ALLOW}"
 
 
 def named_code(arguments: Mapping[str, Any], env: Any = None, method: Any = None) -> list[str]:
@@ -34,27 +34,29 @@ def named_code(arguments: Mapping[str, Any], env: Any = None, method: Any = None
     >>> named_code({"env": "t-ls", "method": "splagger", "overrides": {"env.length": "5"}})
     []
     >>> named_code({"env": "gym:os:system", "method": "rnn", "overrides": {"env.kwargs": '{"command": "ls"}'}})
-    ["import 'os' and call 'os:system'", 'set env.kwargs to \\'{"command": "ls"}\\'']
+    ['import \\'os\\' and call \\'os:system\\' with \\'{"command": "ls"}\\'']
     """
     overrides = arguments.get("overrides") or {}
     overrides = overrides if isinstance(overrides, Mapping) else {}
-    return [
-        *_environment(arguments.get("env"), env),
-        *_settings(arguments.get("env") if env is None else env, overrides),
-        *_method(arguments.get("method"), method),
-    ]
+    name = arguments.get("env")
+    created = [] if env is not None else _environment(name, overrides.get("env.kwargs"))
+    if created:  # its arguments are named already
+        overrides = {k: v for k, v in overrides.items() if k != "env.kwargs"}
+    settings = _settings(name if env is None else env, overrides)
+    return [*created, *settings, *_method(arguments.get("method"), method)]
 
 
-def _environment(name: Any, given: Any) -> list[str]:
-    if given is not None or not isinstance(name, str) or ":" not in name:
+def _environment(name: Any, kwargs: Any) -> list[str]:
+    if not isinstance(name, str) or ":" not in name:
         return []
     source, _, rest = name.partition(":")
     module, colon, inner = rest.partition(":")
+    given = f" with {_quoted(kwargs)}" if kwargs else ""
     if source == "jax" or (source == "gym" and is_function(rest)):
-        return [f"import {_quoted(module)} and call {_quoted(rest)}"]
+        return [f"import {_quoted(module)} and call {_quoted(rest)}{given}"]
     library = "gymnax" if source == "gymnax" else "Gymnasium"
     first = f"import {_quoted(module)} and " if colon else ""
-    return [f"{first}create the {library} environment {_quoted(inner or rest)}"]
+    return [f"{first}create the {library} environment {_quoted(inner or rest)}{given}"]
 
 
 def _method(name: Any, given: Any) -> list[str]:

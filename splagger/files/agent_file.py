@@ -1,11 +1,12 @@
 """Agent files: one agent as a .npz file of arrays and a description, without code. Needs no JAX.
 
-The description is JSON and contains the SHA-256 digest of everything in the file. Nothing in a file is believed: sizes
-are compared with the file's own length before memory is allocated, and no Python object is ever unpickled.
+A file ends with the SHA-256 digest of all its other bytes, in the comment of the archive, where other readers of .npz
+files ignore it. Nothing in a file is believed: sizes are compared with the file's own length before memory is
+allocated, and no Python object is ever unpickled.
 """
 
 import contextlib
-import hashlib
+import io
 import json
 import math
 import zipfile
@@ -15,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from splagger.errors import RunError, SettingError
-from splagger.files.storage import atomic_file, writing
+from splagger.errors import RunError, SettingError, one_line
+from splagger.files.storage import atomic_file, sha256, writing
 
 FORMAT = 2  # files of format 1 have neither a format nor a digest nor an interface
 DESCRIPTION = "description"  # the entry that is not an array of the agent
-DIGEST = "sha256"
-_UNKNOWN = "0" * 64  # stands for the digest in the text that the digest covers
+_LABEL = b"splagger sha256 "  # precedes the digest in the comment of the archive
+_DIGITS = 64
 _RATIO = 20  # an agent's arrays hold random numbers, which cannot be compressed much
 
 
@@ -46,33 +47,36 @@ class AgentFile(NamedTuple):
 
 
 def write_agent(path: Path, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]):
-    """Writes an agent file atomically; adds the format and the digest to the description."""
+    """Writes an agent file atomically; adds the format to the description, and the digest to the file."""
     if path.suffix != ".npz":
         raise SettingError(f"the name of an agent file must end with .npz, got {path}")
-    text = json.dumps({"format": FORMAT, DIGEST: _UNKNOWN} | dict(description))
-    text = text.replace(_UNKNOWN, _digest(text, arrays), 1)
+    text = json.dumps({"format": FORMAT} | dict(description))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{DESCRIPTION: np.asarray(text)}, **arrays)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = _LABEL + bytes(_DIGITS)
+    content = buffer.getvalue()[:-_DIGITS]
     with writing(path), atomic_file(path) as handle:
-        np.savez_compressed(handle, **{DESCRIPTION: np.asarray(text)}, **arrays)
+        handle.write(content + sha256(content).encode())
 
 
 @contextlib.contextmanager
 def open_agent(path: Path) -> Iterator[AgentFile]:
     """Opens an agent file; raises a RunError in one line for everything that `write_agent` would not write."""
     with _damage(path):
-        archive = zipfile.ZipFile(path)
+        content = _read(path)
+        archive = zipfile.ZipFile(io.BytesIO(content))
     with archive:
         with _damage(path):
-            _check_sizes(archive, path.stat().st_size)
+            _check_sizes(archive, len(content))
             headers = {_name(info): _header(archive, info) for info in archive.infolist()}
-            text = _text(archive, headers.pop(DESCRIPTION, None))
-            description = _parse(text)
+            description = _parse(_text(archive, headers.pop(DESCRIPTION, None)))
         _check_format(path, description)
 
         def arrays() -> dict[str, np.ndarray]:
             with _damage(path):
-                found = {name: _array(archive, name, header) for name, header in headers.items()}
-                _verify(text, description, found)
-            return found
+                _verify(content, archive.comment, description)
+                return {name: _array(archive, name, header) for name, header in headers.items()}
 
         yield AgentFile(description, headers, arrays)
 
@@ -85,10 +89,18 @@ def _damage(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise RunError(f"there is no agent file {path}") from None
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise RunError(
-            f"{path} is not an agent that splagger wrote, or is damaged ({reason:.200})"
+            f"{path} is not an agent that splagger wrote, or is damaged ({one_line(error)})"
         ) from error
+
+
+def _read(path: Path) -> bytes:
+    """Returns the content of a file that begins like an archive; other files may be large and are not read."""
+    with open(path, "rb") as handle:
+        begin = handle.read(4)
+        if begin != b"PK\x03\x04":
+            raise ValueError("it is not an archive")
+        return begin + handle.read()
 
 
 def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
@@ -163,25 +175,10 @@ def _check_format(path: Path, description: dict[str, Any]) -> None:
         )
 
 
-def _verify(text: str, description: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    if description.get("format", 1) == 1:
-        return
-    written = description.get(DIGEST)
-    if not isinstance(written, str) or len(written) != 64 or text.count(written) != 1:
-        raise ValueError("it has no digest")
-    if _digest(text.replace(written, _UNKNOWN), arrays) != written:
-        raise ValueError("its digest is not that of its content")
-
-
-def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Returns the SHA-256 digest of a description and of the name, type, shape and bytes of every array."""
-    found = hashlib.sha256()
-    for part in (text, *(_labeled(name, arrays[name]) for name in sorted(arrays))):
-        data = part.encode() if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "little") + data)
-    return found.hexdigest()
-
-
-def _labeled(name: str, array: np.ndarray) -> bytes:
-    label = json.dumps([name, array.dtype.str, list(array.shape)]).encode()
-    return len(label).to_bytes(8, "little") + label + array.tobytes()
+def _verify(content: bytes, comment: bytes, description: dict[str, Any]) -> None:
+    """Raises a ValueError unless the file ends with its own digest; files of format 1 need not have one."""
+    if not comment.startswith(_LABEL):
+        if description.get("format", 1) > 1:
+            raise ValueError("it was changed after splagger wrote it: it has no digest")
+    elif content[-_DIGITS:] != sha256(content[:-_DIGITS]).encode():
+        raise ValueError("it was changed after splagger wrote it: its digest is another one")
