@@ -55,7 +55,7 @@ def _compact(bounds: np.ndarray) -> Any:
     return numbers[0] if len(set(numbers)) == 1 else numbers
 
 
-def flat_size(data: SpaceData) -> int:
+def flat_size(data: Any) -> int:
     """Returns the size of flattened observations; raises a ValueError if `data` does not describe a space."""
     match data:
         case {"kind": "Box" | "MultiBinary", "shape": [*shape], "dtype": dtype}:

@@ -1,6 +1,7 @@
 """Gymnasium environments with one property each, valid and invalid; their path is tests.bridges.gym_probes:NAME."""
 
 import itertools
+import sys
 
 import gymnasium
 import numpy as np
@@ -100,6 +101,13 @@ class Breaks(Walk):
     """Fails at the third step; each subclass fails in its own way."""
 
     broken = True
+
+
+class Leaves(Walk):
+    """Ends the program at its first step."""
+
+    def step(self, action):
+        sys.exit(1)
 
 
 class NanObservation(Breaks):
