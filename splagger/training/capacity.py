@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -39,6 +40,12 @@ def check_memory(run: Run, available: float | int | None = None) -> None:
             f"{run.row.name} · {run.method.name}: {runs} about {gigabytes(members * one)} of memory, and there are "
             f"{gigabytes(available)}; {advice}"
         )
+
+
+def check_largest(runs: Sequence[Run]) -> None:
+    """Checks the largest of several runs, before the first of them starts; each is checked again when it starts."""
+    if runs:
+        check_memory(max(runs, key=lambda run: run.size * rough(run.config)))
 
 
 def memory_per_device() -> float | int:
