@@ -1,8 +1,8 @@
 """Named arrays in one file, every byte of which is covered by a SHA-256 digest. Needs no JAX.
 
 The layout is that of safetensors, so other tools can read the files: 8 bytes with the length of a JSON header, the
-header (name → dtype, shape, offsets), the data. The header's metadata hold one digest per array and one of the header
-itself, computed with 64 zeros in its place.
+header (name → dtype, shape, offsets), the data. The header's metadata hold one digest per array (of the digests of its
+chunks of 8 MiB) and one of the header itself, computed with 64 zeros in its place.
 """
 
 import hashlib
@@ -10,8 +10,8 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ TYPES = {
 }
 _UNKNOWN = "0" * 64
 _MAX_HEADER = 100_000_000
+_CHUNK = 1 << 23  # bytes that one thread hashes at a time; part of the format
+_THREADS = min(8, os.cpu_count() or 1)
 
 
 class DamagedFileError(ValueError):
@@ -41,23 +43,22 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     The digests are computed in other threads while the data are written.
     """
     contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in arrays.items()}
-    with atomic_file(path) as handle, ThreadPoolExecutor(4) as pool:
-        digests = pool.map(_digest, contiguous.values())
+    with atomic_file(path) as handle, ThreadPoolExecutor(_THREADS) as pool:
         handle.write(_header(contiguous, dict.fromkeys(contiguous, _UNKNOWN)))
+        digests = _digests(contiguous, pool)
         for array in contiguous.values():
             handle.write(_bytes(array))
         handle.seek(0)
-        handle.write(_header(contiguous, dict(zip(contiguous, digests, strict=True))))
+        handle.write(_header(contiguous, digests()))
 
 
 def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
     """Returns the arrays with these names, by default all; raises a DamagedFileError unless their digests match."""
-    with open(path, "rb") as handle, ThreadPoolExecutor(4) as pool:
+    with open(path, "rb") as handle, ThreadPoolExecutor(_THREADS) as pool:
         entries, digests, start = _read_header(handle)
         wanted = entries if names is None else {n: entries[n] for n in names if n in entries}
         arrays = {name: _read_array(handle, start, *entry) for name, entry in wanted.items()}
-        found = pool.map(_digest, arrays.values())
-        for name, digest in zip(arrays, found, strict=True):
+        for name, digest in _digests(arrays, pool)().items():
             if digest != digests[name]:
                 raise DamagedFileError(f"the bytes of {name!r} are not those that were written")
     return arrays
@@ -140,5 +141,24 @@ def _bytes(array: np.ndarray) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8))
 
 
-def _digest(array: np.ndarray) -> str:
-    return hashlib.sha256(_bytes(array)).hexdigest()
+def _digests(arrays: dict[str, np.ndarray], pool: Executor) -> Callable[[], dict[str, str]]:
+    """Starts to compute the digests of all arrays; returns a function that waits for them.
+
+    The digest of an array is that of the digests of its chunks, so that many threads share the work.
+    """
+    pending = {name: [pool.submit(_sha256, c) for c in _chunks(a)] for name, a in arrays.items()}
+
+    def wait() -> dict[str, str]:
+        parts = {name: b"".join(f.result() for f in chunks) for name, chunks in pending.items()}
+        return {name: _sha256(part).hex() for name, part in parts.items()}
+
+    return wait
+
+
+def _sha256(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _chunks(array: np.ndarray) -> list[memoryview]:
+    data = _bytes(array)
+    return [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]

@@ -1,7 +1,9 @@
 """Executes a run: blocks of updates, and between them progress, curves, checkpoints and interruptions."""
 
+import contextlib
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from splagger.bridges import unwrapped_errors
-from splagger.errors import EnvError, Interrupted, RunError
+from splagger.errors import DivergedError, EnvError, Interrupted, RunError
 from splagger.files.storage import sha256, writing
 from splagger.ppo.train import TrainState
 from splagger.ranges import Seconds, check
@@ -23,6 +25,7 @@ from splagger.runs.run import Number, Point, Run
 from splagger.training import progress
 from splagger.training.capacity import check_memory
 from splagger.training.events import Events
+from splagger.training.health import Health
 from splagger.training.program import Program, compile_grid
 from splagger.training.stopping import AbandonedError, StopRequest
 
@@ -55,7 +58,7 @@ class Execution:
         self.view, self.save_every = view, save_every
         self.config, self.points = run.config, run.points
         self.rows: list[dict[str, Any]] = []
-        self.stopped: dict[str, int] = {}
+        self.health = Health(run.config, run.points, self._name, view)
         self.update, self.seconds = 0, 0.0
         self.saved: int | None = None  # the update of the last checkpoint
 
@@ -63,7 +66,8 @@ class Execution:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
         program = compile_grid(self.config, self.points)
         state = self._resume(program)
-        events = Events(self.folder.path / EVENTS, self.points, self._frames())
+        with writing_run(self.folder):
+            events = Events(self.folder.path / EVENTS, self.points, self._frames())
         saved, stop = time.monotonic(), StopRequest(self.view)
         try:
             with stop, self.view:
@@ -72,18 +76,20 @@ class Execution:
                 self.record = replace(self.record, compile_seconds=seconds)
                 self.view.begin(seconds)
                 state = state or self._begin(program, stop)
-                while self.update < self.config.updates and not stop.requested and self._alive():
+                while (
+                    self.update < self.config.updates and not stop.requested and self.health.alive
+                ):
                     state = self._block(program, state, events, stop)
-                    if time.monotonic() - saved > self.save_every:
+                    if self.health.alive and time.monotonic() - saved > self.save_every:
                         self._save(program.pack(state))
                         saved = time.monotonic()
         except AbandonedError:
             raise Interrupted(self._kept(time.monotonic() - saved), abandoned=True) from None
         finally:
             events.close()
-        self._save(
-            program.pack(state), done=self.update >= self.config.updates or not self._alive()
-        )
+        if not self.health.alive:
+            self._fail()
+        self._save(program.pack(state), done=self.update >= self.config.updates)
         if stop.requested and self.update < self.config.updates:
             raise Interrupted("stopped and saved; the same command continues from here")
 
@@ -99,6 +105,7 @@ class Execution:
     def _begin(self, program: Program, stop: StopRequest) -> TrainState:
         state = stop.call(program.init)
         metrics = stop.call(program.evaluate, state)
+        self.health.check_environment(metrics)
         if not np.isfinite(metrics["return"]).any():
             raise RunError(
                 f"{self.run.row.name}: the return is {metrics['return'][0]} before any training; look for NaN or "
@@ -115,7 +122,7 @@ class Execution:
         self.update = self.saved = restored.update
         record = restored.record or self.folder.record()
         self.seconds = record.seconds
-        self.stopped = {k: u for k, u in record.stopped.items() if u <= self.update}
+        self.health.stopped = {k: u for k, u in record.stopped.items() if u <= self.update}
         path, plan = self.folder.path, self.record.plan
         curves: Any = (
             self.folder.curves()
@@ -142,19 +149,8 @@ class Execution:
         return state
 
     def _append(self, metrics: dict[str, np.ndarray], events: Events | None) -> None:
-        """Appends a row for each healthy member, and reports those that have just diverged."""
-        for index, point in enumerate(self.points):
-            values = {name: float(column[index]) for name, column in sorted(metrics.items())}
-            name = self._name(point)
-            if name in self.stopped:
-                continue
-            if not all(math.isfinite(v) for v in values.values()):
-                self.stopped[name] = self.update
-                others = "the other runs continue" if self._alive() else "no run is left"
-                self.view.note(
-                    f"stopped: rate {point.rate:g}, seed {point.seed} diverged (NaN or infinity) at update {self.update}; {others}"
-                )
-                continue
+        """Appends a row for each healthy member."""
+        for index, point, values in self.health.check(metrics, self.update):
             row = {
                 "update": self.update,
                 "frames": self._frames(),
@@ -163,28 +159,42 @@ class Execution:
             }
             self.rows.append(row)
             if events:
-                events.add(index, row)
+                with writing_run(self.folder):
+                    events.add(index, row)
 
     def _save(self, state: Any, done: bool = False) -> None:
         """Writes a checkpoint with everything in it, then the copies of curves and record in the run folder."""
-        total = self._frames() * len(self.points)
-        curves = format_curves(self.rows)
-        self.record = replace(
-            self.record,
-            update=self.update,
-            frames=self._frames(),
-            finished=done,
-            seconds=round(self.seconds, 3),
-            frames_per_second=round(total / self.seconds, 1) if self.seconds else None,
-            stopped=self.stopped,
-            curves_sha256=sha256(curves),
-        )
+        curves = self._describe(finished=done)
         with writing_run(self.folder):
             if self.saved != self.update:
                 save_checkpoint(self.folder, self.update, state, self.record, curves)
                 self.saved = self.update
             self.folder.write_curves(curves)
             self.folder.write_record(self.record)
+
+    def _fail(self) -> None:
+        """Records that every member diverged. The last checkpoint stays, with members that were healthy."""
+        curves = self._describe(failed=self.health.failure())
+        with writing_run(self.folder):
+            self.folder.write_curves(curves)
+            self.folder.write_record(self.record)
+        raise _failure(self.folder, self.record)
+
+    def _describe(self, **changes: Any) -> str:
+        """Updates the record; returns the text of curves.csv."""
+        total = self._frames() * len(self.points)
+        curves = format_curves(self.rows)
+        self.record = replace(
+            self.record,
+            update=self.update,
+            frames=self._frames(),
+            seconds=round(self.seconds, 3),
+            frames_per_second=round(total / self.seconds, 1) if self.seconds else None,
+            stopped=self.health.stopped,
+            curves_sha256=sha256(curves),
+            **changes,
+        )
+        return curves
 
     def _name(self, point: Point) -> str:
         """Names a member in run.json; an axis newer than the run only if it is swept."""
@@ -194,16 +204,19 @@ class Execution:
     def _frames(self) -> int:
         return self.update * self.config.ppo.batch
 
-    def _alive(self) -> bool:
-        return len(self.stopped) < len(self.points)
 
-
-def writing_run(folder: RunFolder):
-    """Turns an OSError, such as a full disk, into a RunError that says how to continue."""
-    return writing(
-        f"to {folder.path}",
-        "the last checkpoint is intact: free some space and run the same command again",
-    )
+@contextlib.contextmanager
+def writing_run(folder: RunFolder) -> Iterator[None]:
+    """Turns an OSError, such as a full disk, into a RunError that says what was kept and how to continue."""
+    try:
+        yield
+    except OSError as error:
+        saved = folder.saved_updates()
+        kept = f"the checkpoint of update {saved[-1]} is intact" if saved else "nothing was saved"
+        raise RunError(
+            f"cannot write to {folder.path} ({error.strerror or error}); {kept}: free some space and run the "
+            "same command again"
+        ) from error
 
 
 def execute(
@@ -227,7 +240,9 @@ def execute(
         if force:
             folder.clear()
         record = folder.record() if folder.exists else None
-        if record is not None and _is_complete(record, run):
+        if record is not None and (record.failed or len(record.stopped) == len(run.points)):
+            raise _failure(folder, record)
+        if record is not None and record.finished and record.update >= run.config.updates:
             return folder, False
         title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
         view = progress.choose(title, run.points, run.config.updates, show)
@@ -258,10 +273,13 @@ def _with_command(provenance: dict[str, Any], command: str) -> dict[str, Any]:
     return provenance | {"command": command, "commands": commands}
 
 
-def _is_complete(record: RunRecord, run: Run) -> bool:
-    """Whether a run is finished and has all wanted updates, or no member that could continue."""
-    exhausted = len(record.stopped) == len(run.points)
-    return record.finished and (exhausted or record.update >= run.config.updates)
+def _failure(folder: RunFolder, record: RunRecord) -> DivergedError:
+    saved = folder.saved_updates()
+    kept = f"the checkpoint of update {saved[-1]} stays" if saved else "there is no checkpoint"
+    reason = record.failed or "every member diverged (NaN or infinity)"
+    return DivergedError(
+        f"{folder.path}: {reason}; {kept}. Train with lower --rates; --force starts this run over"
+    )
 
 
 def _ordered(values: dict[str, float]) -> dict[str, float]:

@@ -132,6 +132,36 @@ def test_a_run_killed_before_its_first_checkpoint_starts_over(trained, finished)
     assert same_end(run, RunFolder(trained))
 
 
+def flip_a_bit(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 4
+    path.write_bytes(data)
+
+
+ALTERATIONS = {
+    "damaged checkpoint": lambda run: flip_a_bit(run.path / f"checkpoints/{SHORT}.safetensors", -9),
+    "damaged curves": lambda run: flip_a_bit(run.path / "curves.csv", 300),
+    "deleted rows": lambda run: run.write_curves("update,rate\n0,0.001\n"),
+    "no curves": lambda run: (run.path / "curves.csv").unlink(),
+    "damaged record": lambda run: flip_a_bit(run.path / "run.json", 300),
+    "record of another update": lambda run: run.write_record(
+        replace(run.record(), update=2, stopped={"rate=0.001": 1}, seconds=-1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_a_run_continues_from_what_its_checkpoints_say(trained, tmp_path, capsys, name):
+    runner.execute(tiny(frames=SHORT * BATCH), tmp_path, save_every=0, show=False)
+    run = folder(tmp_path)
+    assert run.saved_updates() == [SHORT - 1, SHORT]
+    ALTERATIONS[name](run)
+    runner.execute(tiny(), tmp_path, show="lines")
+    assert same_end(run, RunFolder(trained)) and run.record().stopped == {}
+    warned = f"using the one of update {SHORT - 1}" in capsys.readouterr().out
+    assert warned == (name == "damaged checkpoint")
+
+
 def test_rows_after_the_last_checkpoint_are_dropped_when_a_run_continues(trained, tmp_path):
     main(command(tmp_path, SHORT))
     run = folder(tmp_path)
