@@ -11,6 +11,7 @@ os.environ["XLA_FLAGS"] = (
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.4")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 
+import hypothesis
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +20,15 @@ import pytest
 from tests.tiny import compiled_once, trained  # noqa: F401
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# Property tests try the same examples every time, and never fail because a machine is slow.
+hypothesis.settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+hypothesis.settings.load_profile("fixed")
 
 
 # Each file is tested by one process. The slowest files start first, so that no process is waited for at the end.

@@ -35,6 +35,7 @@ class Option(NamedTuple):
     kind: Any
     value: Any
     default: Any
+    checks_itself: bool = False  # together with the dataclass that it belongs to
 
     @property
     def shown(self) -> str:
@@ -44,13 +45,14 @@ class Option(NamedTuple):
 
 
 def options_of(command: Any) -> Iterator[Option]:
-    """Yields the options of a command; nested dataclasses that check themselves are left out."""
+    """Yields the options of a command, also those of nested dataclasses."""
     hints = type_hints(type(command))
     for field in dataclasses.fields(command):
         value = getattr(command, field.name)
         if not dataclasses.is_dataclass(value):
-            yield Option(field.name.replace("_", "-"), hints[field.name], value, field.default)
-        elif not hasattr(value, "check"):
+            name, checks = field.name.replace("_", "-"), hasattr(command, "check")
+            yield Option(name, hints[field.name], value, field.default, checks)
+        else:
             yield from options_of(value)
 
 
@@ -72,7 +74,7 @@ def check_options(command: Any, words: Sequence[str]) -> None:
         if option and _takes_several(option.kind) and after.startswith("--"):
             raise SettingError(f"{word} needs at least one value")
     for option in options.values():
-        if option.value != option.default:
+        if option.value != option.default and not option.checks_itself:
             check(option.shown, option.value, option.kind)
 
 
