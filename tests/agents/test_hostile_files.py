@@ -174,6 +174,7 @@ READERS = (
     "evaluate {run} --tasks 2 --every-seed",
     "watch {run} -o {out}.gif",
     "export {run} -o {out}.npz",
+    "inspect {run} -o {out}.html",
     "analyse memory --run {run} --out {out}",
     "analyse all --every-seed --run {run} --out {out}",
 )
