@@ -170,7 +170,7 @@ def _check_format(path: Path, description: dict[str, Any]) -> None:
         raise RunError(f"{path} is damaged (its format is {version!r:.80})")
     if version > FORMAT:
         raise RunError(
-            f"{path} has format {version}, and this version of splagger reads formats up to {FORMAT}; "
+            f"{path} has format {version}, newer than this version of splagger reads (up to {FORMAT}); "
             "update splagger"
         )
 

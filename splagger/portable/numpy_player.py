@@ -1,10 +1,6 @@
 """Plays an agent file with NumPy alone: neither JAX nor Equinox is imported."""
 
 import functools as ft
-import io
-import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splagger.errors import RunError, SettingError, UserError
+from splagger.files.agent_file import open_agent
 from splagger.portable.arrays import Arrays, Vector, known
 from splagger.portable.memory import NumpyMemory
 
-DESCRIPTION, CRITIC, DECODER = "description", "0.policy.hypernetwork.heads.critic", "0.decoder."
-# What a damaged file raises when it is read, or when its arrays do not fit together.
-DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError, EOFError)
-DAMAGED = (*DAMAGED, zipfile.BadZipFile, zlib.error, MemoryError)
-NEWEST_FORMAT = 2  # of agent files; see `splagger.runs.agent_file`
+CRITIC, DECODER = "0.policy.hypernetwork.heads.critic", "0.decoder."
+# What arrays raise that do not fit together.
+DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, MemoryError)
 
 # kind of a latent → function of (memory's output, noise, normalization of outputs)
 LATENTS = {
@@ -38,7 +33,7 @@ class NumpyPlayer:
     """
 
     def __init__(self, arrays: Mapping[str, NDArray], method: Mapping[str, Any], seed: int = 0):
-        self._arrays, used = arrays, {DESCRIPTION}
+        self._arrays, used = arrays, set[str]()
         self._random = np.random.default_rng(seed)
         self._latent = known(LATENTS, method["latent"]["kind"], "latent")
         self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method)
@@ -139,20 +134,15 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
 
 
 def read_agent(path: str | Path) -> tuple[Mapping[str, NDArray], dict[str, Any]]:
-    """Returns the arrays of an agent file, each of which is read when it is used, and the method's description."""
+    """Returns the verified arrays of an agent file and the method's description."""
+    with open_agent(Path(path)) as file:
+        arrays = file.arrays()
     try:
-        arrays: Any = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
-        about = json.loads(str(arrays[DESCRIPTION]))
-        version, method = int(about.get("format", 1)), about["run"]["method"]
-    except FileNotFoundError:
-        raise RunError(f"there is no agent file {path}") from None
-    except DAMAGED as error:
+        return arrays, file.description["run"]["method"]
+    except (KeyError, TypeError):
         raise RunError(
-            f"{path} is not an agent that splagger wrote, or is damaged ({error})"
+            f"{path} is not an agent that splagger wrote: it describes no method"
         ) from None
-    if version > NEWEST_FORMAT:
-        raise RunError(f"{path} has format {version}, newer than this version of splagger reads")
-    return arrays, method
 
 
 def _try(player: NumpyPlayer) -> None:

@@ -128,7 +128,7 @@ LIES = {
     "description of numbers": ([("description.npy", ONE[1])], "it has no description"),
     "list": ([("description.npy", npy((), "<U2", "[]".encode("utf-32-le")))], "not a JSON object"),
     "no JSON": ([("description.npy", npy((), "<U1", "{".encode("utf-32-le")))], "damaged"),
-    "newer": ([description(format=FORMAT + 1)], "reads formats up to 2; update splagger"),
+    "newer": ([description(format=FORMAT + 1)], "has format 3, newer than this version"),
     "format of text": ([description(format="2")], "its format is '2'"),
     "no format": ([description(format=True)], "its format is True"),
     "no digest": ([description(format=2), ONE], "it has no digest"),
