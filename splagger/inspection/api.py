@@ -43,7 +43,7 @@ def inspect(
         look = _look(player)
         agents.append(agent_data(*look, found, _action_names(player), tiles, outcomes))
     with writing(path):
-        text = page(_title(players), _about(players, task_seed), agents, pictures)
+        text = page(_title(players), _about(players, traces, task_seed), agents, pictures)
         Path(path).write_text(text, encoding="utf-8")
     return traces
 
@@ -86,10 +86,13 @@ def _title(players: list[Player]) -> str:
     return f"{' and '.join(methods)} on {_env_name(players[0])}"
 
 
-def _about(players: list[Player], task_seed: int) -> str:
-    runs = {player.run.digest for player in players if player.run}
-    origin = f" Runs: {', '.join(sorted(runs))}." if runs else ""
-    return (
-        f"One task (seed {task_seed}), played with the most likely actions. Each step shows the moment of an action: what "
-        f"the memory holds before it, and the reward after it. Triangles mark signals, ticks the ends of episodes.{origin}"
+def _about(players: list[Player], traces: list[Trace], task_seed: int) -> str:
+    runs = sorted({player.run.digest for player in players if player.run})
+    signals = "Triangles mark signals, ticks" if traces[0].signal.any() else "Ticks mark"
+    parts = (
+        f"One task (seed {task_seed}), played with the most likely actions.",
+        "Each step shows the moment of an action: what the memory holds before it, and the reward after it.",
+        f"{signals} the ends of episodes.",
+        f"Runs: {', '.join(runs)}." if runs else "",
     )
+    return " ".join(filter(None, parts))

@@ -4,6 +4,7 @@ Each intervention is played twice. Played freely, it shows how the return change
 agent, it shows at every step how much the distribution over actions changes.
 """
 
+import functools as ft
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -68,9 +69,7 @@ def _cases(player: Player, original: Trace, task_seed: int, cut: int) -> Iterato
         yield Counterfactual(
             "signal flipped",
             "The memory receives the opposite signal.",
-            Change(
-                absorb=lambda step: step._replace(obs=flip(step.obs), next_obs=flip(step.next_obs))
-            ),
+            Change(absorb=flip),
         )
     yield Counterfactual(
         "order shuffled",
@@ -161,14 +160,16 @@ def _encoded_again(model: SequenceModel, start: Memory, past: Transition, key, s
     return jax.lax.scan(absorb, start, (jnp.arange(len(past.reward)), shuffled))[0]
 
 
-def _flip(env: Any) -> Callable[[Any], Any] | None:
-    """Returns a function that replaces the signal in observations; None for environments without signals."""
+def _flip(env: Any) -> Callable[[Transition], Transition] | None:
+    """Returns a function that replaces the signal in a transition; None for environments without signals."""
     inner = getattr(env, "env", None)
     if isinstance(inner, TMaze):
-        return lambda obs: obs.at[1].multiply(-1.0)
-    if isinstance(inner, MineMaze):
-        return lambda obs: _other_color(inner, obs)
-    return None
+        flipped = lambda obs: obs.at[1].multiply(-1.0)  # noqa: E731
+    elif isinstance(inner, MineMaze):
+        flipped = ft.partial(_other_color, inner)
+    else:
+        return None
+    return jax.jit(lambda t: t._replace(obs=flipped(t.obs), next_obs=flipped(t.next_obs)))
 
 
 def _other_color(maze: MineMaze, obs):

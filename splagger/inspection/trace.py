@@ -20,9 +20,14 @@ from splagger.memory import Memory, SequenceModel, Transition
 from splagger.policy.distributions import Categorical
 from splagger.ppo.train import FRESH_STREAM
 
+_held = jax.jit(held_over_time, static_argnums=2)
+
 
 class Trace(NamedTuple):
-    """A meta-episode of T steps. Row t is the moment of the t-th action: the memory holds t transitions."""
+    """A meta-episode of T steps. Row t is the moment of the t-th action: the memory holds t transitions.
+
+    `set_by` is None for memories without maxima and for changed ones, `variance` for memories without a belief.
+    """
 
     obs: Float[np.ndarray, "T obs"]
     action: np.ndarray  # [T], or [T, dimensions] for continuous actions
@@ -34,12 +39,10 @@ class Trace(NamedTuple):
     signal: Bool[np.ndarray, " T"]  # whether the observation shows the task's signal
     neurons: Float[np.ndarray, "T D"]  # the first `skip` bypass the aggregator
     skip: int
-    set_by: (
-        Int[np.ndarray, "T M"] | None
-    )  # the step that set each maximum, -1 for none; None without maxima
+    set_by: Int[np.ndarray, "T M"] | None  # the step that set each maximum, -1 for none
     output: Float[np.ndarray, "T out"]  # of the memory
     latent: Float[np.ndarray, "T Z"]  # the policy's input
-    variance: Float[np.ndarray, "T V"] | None  # of the belief, for memories that hold one
+    variance: Float[np.ndarray, "T V"] | None  # of the belief
     memories: list[Memory]  # before each action
     frames: list[np.ndarray]  # pictures [H, W, 3] of each state, if they were drawn
 
@@ -51,9 +54,7 @@ class Change(NamedTuple):
     - `absorb(transition)` returns the transition that the memory receives.
     """
 
-    recall: Callable[[int, Memory, Sequence[Transition]], Memory] = lambda step, memory, past: (
-        memory
-    )
+    recall: Callable[[int, Memory, Sequence[Transition]], Memory] = lambda _, memory, past: memory
     absorb: Callable[[Transition], Transition] = lambda transition: transition
 
 
@@ -90,7 +91,7 @@ def trace(
     """
     env: Any = player.environment("inspecting")
     env = env.to_render() if draw else env
-    agent, change = player.agent, change or Change()
+    agent, unchanged, change = player.agent, change is None, change or Change()
     model, memory = _prepared(agent)
     key, reset_key = jr.split(jr.fold_in(jr.key(task_seed), FRESH_STREAM))
     state = _reset(env, reset_key)
@@ -113,7 +114,8 @@ def trace(
         rows.append(row._replace(action=action, neurons=neurons, reward=out.reward))
         rows[-1] = rows[-1]._replace(episode_end=out.episode_done, encoding=encoding)
         neurons = after
-    return _stack(env, model, jax.device_get(rows), memories, frames)
+    found = _stack(env, model, jax.device_get(rows), memories, frames)
+    return found if unchanged else found._replace(set_by=None)
 
 
 @jax.jit
@@ -186,7 +188,7 @@ def _set_by(model: SequenceModel, encodings) -> Int[np.ndarray, "T M"]:
     aggregator: Any = model.aggregation.aggregator
     floor = getattr(aggregator, "inner", aggregator).floor
     resets = jnp.zeros(len(encodings), bool)
-    held = held_over_time(jnp.asarray(encodings[:, model.aggregation.skip :]), resets, floor)
+    held = _held(jnp.asarray(encodings[:, model.aggregation.skip :]), resets, floor)
     steps = np.asarray(held.step)
     return np.concatenate([np.full_like(steps[:1], -1), steps[:-1]])
 

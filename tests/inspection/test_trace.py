@@ -15,6 +15,7 @@ from splagger.envs import MineMaze
 from splagger.errors import SettingError
 from splagger.inspection import Change, counterfactuals, inspect, trace
 from splagger.inspection.counterfactuals import _flip
+from splagger.memory import Transition
 from tests.tiny import tiny
 
 AGENT = Path(__file__).parents[1] / "contract" / "agent.npz"
@@ -124,19 +125,26 @@ def test_memories_without_order_are_the_same_after_a_shuffle(pearl):
     assert shuffled.changed == 0 and shuffled.returns[-1] == original.reward.sum()
 
 
+def flipped(env, obs):
+    """Returns the observation that a memory receives in place of `obs`."""
+    step = Transition(obs, jnp.int32(0), jnp.float32(0), -obs)
+    found = _flip(env)(step)
+    assert (found.action, found.reward) == (step.action, step.reward)
+    return found.obs
+
+
 def test_signals_are_flipped_and_nothing_else(player):
-    flip = _flip(player.env)
     obs = jnp.array([0.0, 1.0, 0.0, -1.0, 0.0])
-    np.testing.assert_array_equal(flip(obs), [0, -1, 0, -1, 0])
+    np.testing.assert_array_equal(flipped(player.env, obs), [0, -1, 0, -1, 0])
     maze = MineMaze(rooms=2)
-    flip = _flip(splagger.envs.MetaEnv(maze, 2))
+    env = splagger.envs.MetaEnv(maze, 2)
     state, green = maze.reset(jr.key(0), jnp.asarray(True))
     red = maze.observe(jnp.asarray(False), state)
     flagged = lambda image: jnp.append(image, 1.0)  # noqa: E731
-    np.testing.assert_array_equal(flip(flagged(green)), flagged(red))
-    np.testing.assert_array_equal(flip(flip(flagged(green))), flagged(green))
+    np.testing.assert_array_equal(flipped(env, flagged(green)), flagged(red))
+    np.testing.assert_array_equal(flipped(env, flagged(red)), flagged(green))
     wall = maze.observe(jnp.asarray(True), state._replace(progress=jnp.int32(1)))
-    np.testing.assert_array_equal(flip(flagged(wall)), flagged(wall))
+    np.testing.assert_array_equal(flipped(env, flagged(wall)), flagged(wall))
 
 
 def test_wrong_requests_are_refused_in_one_line(player, pearl, traced, tmp_path):
