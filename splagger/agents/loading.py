@@ -67,6 +67,9 @@ class _Trained:
     def _states(self) -> TrainState:
         example = compile_grid(self.run.config, self.run.points).example
         restored = restore_checkpoint(self.folder, example)
+        failed = self.folder.record().failed
+        if restored is None and failed:
+            raise RunError(f"{self.folder.path} has no checkpoint, so no agent to load: {failed}")
         if restored is None:
             raise RunError(
                 f"{self.folder.path} has no checkpoint, so there is no agent to load (published results have "

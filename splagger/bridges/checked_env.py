@@ -46,7 +46,9 @@ class CheckedEnv:
     def step(self, action: np.ndarray) -> Outcome:
         """Takes one step; if that ends an episode, starts the task's next episode."""
         self.steps += 1
-        returned = self._guarded("step()", self.env.step, self.layout.action(action))
+        # An agent that diverged has no action: the environment gets another one, and training stops the agent.
+        valid = np.where(np.isfinite(action), action, 0).astype(action.dtype)
+        returned = self._guarded("step()", self.env.step, self.layout.action(valid))
         if not isinstance(returned, tuple) or len(returned) != 5:
             raise self._error(
                 "step() must return (observation, reward, terminated, truncated, info)"

@@ -15,7 +15,10 @@ from splagger.nn.scan import scan_unroll
 
 
 class Rollout(NamedTuple):
-    """T steps of N environments, leaves [T, N, …]. `outputs` are the memory's before each action."""
+    """T steps of N environments, leaves [T, N, …]. `outputs` are the memory's before each action.
+
+    `reached` is the observation after each step, before any reset. The agent does not see it between episodes.
+    """
 
     transitions: Transition
     outputs: Float[Array, "T N out"]
@@ -24,6 +27,7 @@ class Rollout(NamedTuple):
     truncated: Bool[Array, "T N"]
     episode_done: Bool[Array, "T N"]
     task_done: Bool[Array, "T N"]
+    reached: Float[Array, "T N obs"] | None = None
 
 
 class ActorState(NamedTuple):
@@ -66,6 +70,7 @@ def collect(
         transition = Transition(obs, action, step.reward, next_obs)
         memory = actor.observe(actors.memory, transition, step.task_done)
         ends = step.truncated, step.episode_done, step.task_done
+        transition = transition._replace(next_obs=step.next_obs)  # `_connect` replaces it
         record = Rollout(transition, actors.memory.output, action_noise.latent, log_prob, *ends)
         return ActorState(state, memory), _pack(record)
 
@@ -73,7 +78,18 @@ def collect(
     envs = actors.env.obs.shape[0]
     noise = jax.vmap(lambda key: jax.vmap(draw)(jr.split(key, envs)))(keys)
     actors, records = jax.lax.scan(jax.vmap(one), actors, noise, unroll=scan_unroll())
-    return actors, jax.vmap(jax.vmap(_unpacker(env, agent)))(records)
+    rollout = jax.vmap(jax.vmap(_unpacker(env, agent)))(records)
+    return actors, _connect(rollout, actors.env.obs)
+
+
+def _connect(rollout: Rollout, last_obs: Float[Array, "N obs"]) -> Rollout:
+    """Moves the observations before resets to `reached`, and sets `next_obs` to what the memory saw."""
+    reached = rollout.transitions.next_obs
+    following = jnp.concatenate([rollout.transitions.obs[1:], last_obs[None]])
+    next_obs = jnp.where(rollout.task_done[..., None], reached, following)
+    return rollout._replace(
+        transitions=rollout.transitions._replace(next_obs=next_obs), reached=reached
+    )
 
 
 def _pack(record: Rollout) -> Float[Array, " numbers"]:

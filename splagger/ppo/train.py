@@ -23,15 +23,15 @@ from jaxtyping import Array, Float, Int, Key, Shaped
 from splagger.agent import Agent, Normalizers, build, first_steps
 from splagger.aggregators import temperatures
 from splagger.memory import Transition
-from splagger.ppo import losses
+from splagger.ppo import faults, losses
 from splagger.ppo.buffer import Buffer, insert
-from splagger.ppo.evaluation import episode_returns
+from splagger.ppo.evaluation import play, returns_of
 from splagger.ppo.normalizers import ReturnScale, scale_rewards
 from splagger.ppo.reconstruction import belief_kl, reconstruction_loss
 from splagger.ppo.rollout import ActorState, Rollout, collect, start_actors
 from splagger.ppo.settings import Config, PPOConfig, Tunables
 
-Metrics = dict[str, Float[Array, "..."]]
+Metrics = dict[str, Shaped[Array, "..."]]
 
 # Random streams that no update uses: updates count up from 0.
 INIT_STREAM, EVAL_STREAM, NOISE_STREAM, FRESH_STREAM = (2**31 - n for n in (1, 2, 3, 4))
@@ -107,8 +107,12 @@ def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[Train
         )
     with jax.named_scope("advantages"):
         scale, batch = advantages(config.ppo, state, actors, rollout)
+    number = state.update + 1
+    env_fault = faults.in_rollout(config.env, rollout, number, state.update)
     state, metrics = ppo_epochs(config, tunables, state, rollout, batch, shuffle_key)
     state, more_metrics = reconstruct(config, state, rollout, reconstruct_key)
+    late_fault = faults.in_training(jax.tree.map(lambda m: m[None], more_metrics), number)
+    fault = faults.first(env_fault, faults.take(metrics), late_fault)
 
     # Recompute the memories with the new parameters. The moments are updated last: the epochs must see
     # those of the rollout, so that probability ratios start at 1.
@@ -122,9 +126,9 @@ def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[Train
         actors=ActorState(actors.env, memory),
         normalizers=normalizers,
         scale=scale,
-        update=state.update + 1,
+        update=number,
     )
-    return state, metrics | more_metrics
+    return state, metrics | more_metrics | faults.to_metrics(fault)
 
 
 def advantages(config: PPOConfig, state: TrainState, actors: ActorState, rollout: Rollout):
@@ -204,6 +208,7 @@ def ppo_epochs(
     means = jax.tree.map(lambda m: m.mean(), metrics)
     means["first_ratio_error"] = first_ratio_error
     means["explained_variance"] = losses.explained_variance(batch.value, batch.target)
+    means |= faults.to_metrics(faults.in_training(metrics, state.update + 1))
     return state._replace(agent=agent, optimizers=optimizers), means
 
 
@@ -278,18 +283,23 @@ def evaluation(config: Config, state: TrainState) -> Metrics:
     key = jr.fold_in(jr.fold_in(state.key, EVAL_STREAM), state.update)
     tasks = config.ppo.eval_tasks
     with jax.named_scope("evaluation"):
-        each = episode_returns(config.env, state.agent, state.normalizers, tasks, key)
-    returns = each.mean(axis=0)
+        rollout = play(config.env, state.agent, state.normalizers, tasks, key)
+    returns = returns_of(config.env, rollout).mean(axis=0)
     episodes = {f"return_episode_{k + 1}": r for k, r in enumerate(returns)}
-    return {"return": returns.sum(), **episodes}
+    fault = faults.in_rollout(config.env, rollout, state.update, 0)
+    return {"return": returns.sum(), **episodes, **faults.to_metrics(fault)}
 
 
 def block(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
     """Runs `eval_interval` updates and one evaluation; returns the updates' mean metrics with the returns."""
     one = lambda state, _: update(config, tunables, state)  # noqa: E731
     state, metrics = jax.lax.scan(one, state, length=config.ppo.eval_interval)
+    training_fault = faults.earliest(faults.take(metrics))
     means = jax.tree.map(lambda m: m.mean(), metrics)
-    return state, means | evaluation(config, state)
+    evaluated = evaluation(config, state)
+    parameters_fault = faults.in_parameters(state.agent, state.update)
+    fault = faults.first(training_fault, parameters_fault, faults.take(evaluated))
+    return state, means | evaluated | faults.to_metrics(fault)
 
 
 @ft.partial(jax.jit, static_argnums=0)

@@ -134,7 +134,7 @@ def runs_table(evidence: Evidence) -> Table:
 
 def _run(run: RecordedRun, counts: bool) -> tuple[str, ...]:
     record, speed = run.record, run.record.frames_per_second
-    state = "finished" if record.finished else "unfinished"
+    state = "failed" if record.failed else "finished" if record.finished else "unfinished"
     state += f", {len(record.stopped)} diverged" if record.stopped else ""
     return (
         f"{' · '.join(run.name)} · {run.path.name}",

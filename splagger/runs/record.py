@@ -20,6 +20,7 @@ class RunRecord:
     - `provenance`: command, commit, versions, device.
     - `update`, `frames`, `seconds`: how far the run has come; frames per member, seconds of training.
     - `stopped`: maps members that diverged to the update at which they did.
+    - `failed`: why the run cannot continue, if every member diverged.
     - `curves_sha256`: the digest of curves.csv; None in records of older versions.
     """
 
@@ -33,7 +34,13 @@ class RunRecord:
     seconds: float = 0.0
     frames_per_second: float | None = None
     stopped: dict[str, int] = field(default_factory=dict)
+    failed: str | None = None
     curves_sha256: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do: the run is finished, or has failed."""
+        return self.finished or self.failed is not None
 
     @property
     def env(self) -> str:
@@ -106,6 +113,7 @@ _OPTIONAL: dict[str, Any] = {
     "seconds": int | float,
     "frames_per_second": int | float,
     "stopped": dict,
+    "failed": str,
     "curves_sha256": str,
 }
 

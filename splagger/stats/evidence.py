@@ -189,7 +189,7 @@ def without_trials(
 ) -> list[tuple[RecordedRun, Members]]:
     """Returns the runs, oldest first. Drops unfinished runs if any is finished, and short runs if there are longer ones."""
     found = sorted(found, key=lambda f: f[0].record.started)
-    found = [f for f in found if f[0].record.finished] or found[-1:]
+    found = [f for f in found if f[0].record.ended] or found[-1:]
     most = max((members.frames[-1] for _, members in found), default=0)
     return [f for f in found if f[1].frames[-1] >= COVERED * most]
 

@@ -79,8 +79,8 @@ def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
 
 
 def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:
-    """Returns the frames of evaluations that a finished run lacks because all its agents diverged before."""
-    if not record.finished or len(frames) < 2:
+    """Returns the frames of evaluations that a run lacks because all its agents diverged before."""
+    if not record.ended or len(frames) < 2:
         return np.zeros(0)
     last, interval = frames[-1], frames[1] - frames[0]
     missing = int((record.arguments.get("frames", last) - last) // interval)

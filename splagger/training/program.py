@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from splagger.nn.gpu.number_types import on_gpu
 from splagger.ppo import train
+from splagger.ppo.faults import take, unstack
 from splagger.ppo.settings import Config, Tunables
 from splagger.runs.axes import AXES
 from splagger.runs.run import Point
@@ -22,6 +23,7 @@ from splagger.training.compiler import compiler_options, release_memory, set_up_
 class Program(NamedTuple):
     """Functions of the whole grid; leaves have a leading run axis.
 
+    `evaluate` and `block` return metrics by name, one per member. "fault" is a `Fault` or None for each of them.
     `compile(*names)` compiles some of "init", "evaluate" and "block" at the same time and returns the seconds
     that this took. Without it, each function is compiled when it is first called.
     """
@@ -101,7 +103,9 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
         return jax.device_put(jax.tree.map(lambda leaf: leaf[index], saved), shard)
 
     def to_host(metrics):
-        return {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
+        found = np.fromiter(unstack(take(metrics))[: len(points)], object)
+        numbers = {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
+        return numbers | {"fault": found}
 
     parts = _Parts(
         init=(init, (tunables, keys)),

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -30,6 +31,10 @@ class Silent:
 
     def note(self, text: str) -> None:
         """Prints a message to the user."""
+
+    def warn(self, text: str) -> None:
+        """Warns of something that makes the results doubtful, even if nothing else is shown."""
+        warnings.warn(text, stacklevel=2)
 
 
 class Lines(Silent):
@@ -66,6 +71,9 @@ class Lines(Silent):
 
     def note(self, text):
         self.write(text)
+
+    def warn(self, text):
+        self.write(f"WARNING: {text}")
 
     def remaining(self, update, frames, rate) -> str:
         """Returns the remaining time at this speed: "8:03:20 to go"."""
@@ -116,11 +124,14 @@ class LiveView(Lines):
             table.add_row(f"{learning_rate:g}", mean, best, f"{len(finite)}/{len(group)}")
         self.live.update(Group(head, ProgressBar(total=self.updates, completed=update), table))
 
-    def note(self, text):
+    def note(self, text, style="yellow"):
         from rich.console import Console
 
         console = self.live.console if self.live else Console(stderr=True)
-        console.print(text, style="yellow")
+        console.print(text, style=style)
+
+    def warn(self, text):
+        self.note(f"WARNING: {text}", "bold red")
 
 
 def choose(

@@ -46,6 +46,18 @@ def test_consecutive_steps_connect_unless_the_task_ended(name):
 
 
 @both
+def test_the_last_observation_of_every_episode_is_recorded(name):
+    """Between episodes the agent sees the first observation of the next one; `reached` is the one before."""
+    _, _, rollout = rolled(name)
+    between = np.asarray(rollout.episode_done & ~rollout.task_done)
+    seen, reached = np.asarray(rollout.transitions.next_obs), np.asarray(rollout.reached)
+    assert between.sum() > 10
+    np.testing.assert_array_equal(seen[~between], reached[~between])
+    assert (seen[between][:, :2] != reached[between][:, :2]).all()
+    assert (reached[between][:, -1] == 1).all()  # done flags
+
+
+@both
 def test_memories_equal_repeated_observe(name):
     state, actors, rollout = rolled(name)
     observe = jax.jit(jax.vmap(state.agent.actor().observe))

@@ -3,7 +3,9 @@
 import errno
 import math
 import re
+import shlex
 import shutil
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 
 import splagger
 from splagger.agents.loading import recreate
-from splagger.errors import RunError
+from splagger.cli import main
+from splagger.errors import DivergedError, RunError
 from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.stats.summary import summarize
@@ -82,7 +85,8 @@ def test_a_member_that_diverges_is_reported_and_the_others_continue(diverged):
     folder, notes = diverged
     for seed in (0, 1):
         assert re.search(
-            rf"rate 1e\+30, seed {seed} diverged \(NaN or infinity\) at update 1", notes
+            rf"rate 1e\+30, seed {seed} diverged \(NaN or infinity\) at update 1: \w+ is not finite; the",
+            notes,
         )
     record = folder.record()
     assert record.finished and record.update == UPDATES
@@ -120,18 +124,57 @@ def broken(real, after: int, members=(0, 1, 2, 3)):
     return real._replace(block=block)
 
 
-def test_a_run_ends_early_if_all_members_diverged(tmp_path, monkeypatch):
-    fake = broken(program(), after=2)
+def test_a_run_fails_if_all_members_diverged_and_keeps_its_last_healthy_checkpoint(
+    tmp_path, monkeypatch
+):
+    real = program()
+    fake = broken(real, after=2)
     monkeypatch.setattr(runner, "compile_grid", lambda *_: fake)
-    folder, _ = runner.execute(tiny(), tmp_path, show=False)
+    reason = (
+        r"every member diverged \(NaN or infinity\): rate 0\.001, seed 0 at update 3: policy_loss is not "
+        r"finite; .*; and 1 more; the checkpoint of update 2 stays\. .*--force starts this run over"
+    )
+    with pytest.raises(DivergedError, match=reason):
+        runner.execute(tiny(), tmp_path, save_every=0, show=False)
+    (folder,) = find_runs(tmp_path)
     record = folder.record()
-    assert record.finished and record.update == 3
+    assert not record.finished and record.ended and record.update == 3
+    assert "seed 1 at update 3: policy_loss" in record.failed
     assert list(record.stopped.values()) == [3] * 4
-    assert splagger.curves(folder.path)["update"].max() == 2
-    assert summarize(folder)
+    assert splagger.curves(folder.path)["update"].max() == folder.saved_updates()[-1] == 2
+    assert summarize(folder) and np.isfinite(splagger.load(folder.path).act(np.zeros(5)))
     before = contents(tmp_path)
-    assert not runner.execute(tiny(), tmp_path, show=False)[1]
+    with pytest.raises(DivergedError, match=reason):  # at once, and nothing changes
+        runner.execute(tiny(), tmp_path, show=False)
     assert contents(tmp_path) == before
+    with pytest.raises(SystemExit) as end:
+        main([*shlex.split(tiny().command())[1:], "--out", str(tmp_path)])
+    assert end.value.code == 2
+    monkeypatch.setattr(runner, "compile_grid", lambda *_: real)
+    runner.execute(tiny(frames=BATCH), tmp_path, force=True, show=False)
+    assert folder.record().finished and folder.record().failed is None
+
+
+def test_agents_of_a_run_that_failed_before_its_first_checkpoint_are_not_loaded(
+    tmp_path, monkeypatch
+):
+    fake = broken(program(), after=0)
+    monkeypatch.setattr(runner, "compile_grid", lambda *_: fake)
+    with pytest.raises(DivergedError, match="there is no checkpoint"):
+        runner.execute(tiny(), tmp_path, show=False)
+    (folder,) = find_runs(tmp_path)
+    with pytest.raises(RunError, match=r"no checkpoint, .*: every member diverged"):
+        splagger.load(folder.path)
+
+
+def test_a_run_of_an_older_version_whose_members_all_diverged_has_failed(trained, tmp_path):
+    shutil.copytree(trained.parents[2], tmp_path / "out")
+    (folder,) = find_runs(tmp_path)
+    record = folder.record()
+    stopped = {f"member {index}": UPDATES for index in range(4)}
+    folder.write_record(replace(record, stopped=stopped))
+    with pytest.raises(DivergedError, match="every member diverged"):
+        runner.execute(tiny(), tmp_path / "out", show=False)
 
 
 def test_seeds_with_similar_names_are_different_members(tmp_path, monkeypatch):
@@ -171,7 +214,8 @@ def test_a_full_disk_is_reported_and_the_last_checkpoint_stays(tmp_path, monkeyp
 def test_metrics_are_one_number_per_member(trained):
     restored = restore_checkpoint(RunFolder(trained), program().example)
     _, metrics = program().block(restored[1])
-    assert set(metrics) == {"return", *EPISODES, *TRAINING}
+    assert set(metrics) == {"return", *EPISODES, *TRAINING, "fault"}
+    assert list(metrics["fault"]) == [None] * 4
     assert {(type(m), m.shape) for m in metrics.values()} == {(np.ndarray, (4,))}
 
 
