@@ -5,15 +5,18 @@ worker steps which environment.
 """
 
 import pickle
-from concurrent.futures import ProcessPoolExecutor
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
 from splagger.bridges.gym_env import GymEnv
+from splagger.bridges.parent import end_with_parent
 from splagger.bridges.pool import BatchReset, BatchStep, History, Pool
-from splagger.errors import SettingError
+from splagger.errors import EnvError, SettingError
 
 
 class WorkerPool:
@@ -32,6 +35,24 @@ class WorkerPool:
             ProcessPoolExecutor(1, get_context("spawn"), _start, (source, episodes, callers))
             for _ in range(source.workers)
         ]
+        self.name, self.closed = source.name, threading.Event()
+        started: Future[None] = Future()
+        threading.Thread(target=self._launch, args=(started,), daemon=True).start()
+        started.result()
+
+    def _launch(self, started: Future[None]) -> None:
+        """Starts the processes in a thread that stays alive until `close`, as `end_with_parent` needs it.
+
+        The caller's thread may be one of the compiled program, or one that ends with the current block.
+        """
+        try:
+            for process in self.processes:
+                process.submit(int)
+        except BaseException as error:
+            started.set_exception(error)
+        else:
+            started.set_result(None)
+            self.closed.wait()
 
     def reset(self, seeds: np.ndarray) -> BatchReset:
         return BatchReset(*self._all("reset", (seeds,)))
@@ -40,11 +61,12 @@ class WorkerPool:
         return BatchStep(*self._all("step", (*histories, actions, seeds)))
 
     def render(self, history: History) -> np.ndarray:
-        return self.processes[0].submit(_render, history).result()
+        return self._result(self.processes[0].submit(_render, history))
 
     def close(self) -> None:
         for process in self.processes:
             process.shutdown()
+        self.closed.set()
 
     def _all(self, what: str, columns: tuple[np.ndarray, ...]) -> list[np.ndarray]:
         shares = zip(
@@ -55,8 +77,17 @@ class WorkerPool:
             for process, share in zip(self.processes, shares, strict=True)
             if len(share[0])
         ]
-        answers = [future.result() for future in futures]
+        answers = [self._result(future) for future in futures]
         return [np.concatenate(parts) for parts in zip(*answers, strict=True)]
+
+    def _result(self, future: Future[Any]) -> Any:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            raise EnvError(
+                f"{self.name}: a worker process ended unexpectedly (killed, out of memory, or the environment "
+                "ended it); fewer env.workers need less memory"
+            ) from None
 
 
 _pool: Any = None  # the pool of this worker process
@@ -64,6 +95,7 @@ _pool: Any = None  # the pool of this worker process
 
 def _start(source: GymEnv, episodes: int, callers: int) -> None:
     global _pool
+    end_with_parent(grace=2.0)
     _pool = Pool(source, episodes, callers)
 
 

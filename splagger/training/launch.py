@@ -10,13 +10,15 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from splagger.errors import Interrupted, SettingError
+from splagger.bridges.parent import end_with_parent, parent_is_gone
+from splagger.errors import DivergedError, Interrupted, SettingError
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
+from splagger.training.capacity import check_largest
 from splagger.training.runner import execute
 
 
@@ -26,22 +28,24 @@ def train_all(
     """Trains `jobs` runs at a time, each as a separate program; returns their folders.
 
     If a run fails, those that have started continue until they end or until Ctrl-C, and no other run starts.
+    A run whose members all diverge does not stop the others; its error is raised at the end.
     """
     if jobs < 1:
         raise SettingError(f"jobs must be at least 1, got {jobs}")
     if jobs == 1 or len(runs) < 2:
-        return [execute(run, out, save_every=save_every)[0] for run in runs]
+        check_largest([run for run in runs if not RunFolder(run.folder(out)).exists])
+        return _all([lambda run=run: execute(run, out, save_every=save_every)[0] for run in runs])
     # By default, each process would reserve most of the GPU's memory. Child processes inherit this setting.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches this process only, which then
     # terminates the children.
     pool = futures.ProcessPoolExecutor(
-        min(jobs, len(runs)), multiprocessing.get_context("spawn"), initializer=os.setpgrp
+        min(jobs, len(runs)), multiprocessing.get_context("spawn"), initializer=_start_child
     )
     with pool, _stopped_by_sigterm():
         submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
         try:
-            return [RunFolder(future.result()) for future in submitted]
+            return _all([lambda one=future: RunFolder(one.result()) for future in submitted])
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
@@ -51,6 +55,25 @@ def train_all(
             raise Interrupted(
                 "stopped; the same command continues each run from its last checkpoint"
             ) from None
+
+
+def _all(results: Sequence[Callable[[], RunFolder]]) -> list[RunFolder]:
+    """Returns all results. Waits for all of them before it raises that members of some run all diverged."""
+    folders, diverged = [], []
+    for result in results:
+        try:
+            folders.append(result())
+        except DivergedError as error:
+            diverged.append(error)
+    if diverged:
+        raise DivergedError(" | ".join(map(str, diverged)))
+    return folders
+
+
+def _start_child() -> None:
+    """Gives a child its own process group, and lets it stop as by SIGTERM if its parent is killed."""
+    os.setpgrp()
+    end_with_parent()
 
 
 @contextlib.contextmanager
@@ -79,4 +102,7 @@ def _train(arguments: dict[str, Any], out: str, save_every: Number) -> Path:
             print(error, flush=True)
             os._exit(130)  # without waiting for the computation
         raise
+    finally:
+        if parent_is_gone():  # nobody waits for the result, and no other run may start
+            os._exit(130)
     return folder.path

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from splagger.errors import RunError, SettingError
+from splagger.errors import DivergedError, RunError, SettingError
 from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
 from splagger.plots.panels import CurvePanel, Entry, Figure
@@ -14,6 +14,7 @@ from splagger.plots.styles import style_of
 from splagger.runs.curves import curves_path
 from splagger.runs.folder import RunFolder
 from splagger.stats.evidence import Evidence, Series
+from splagger.training import launch
 from splagger.training.launch import train_all
 from tests.synthetic import learning, write_run
 from tests.tiny import BATCH, UPDATES, arguments, finish, start, tiny
@@ -70,6 +71,42 @@ def test_an_interruption_saves_all_runs(tmp_path, number):
     )
     for folder in (RunFolder(path.parent) for path in folders):
         assert folder.saved_updates() and not folder.record().finished
+
+
+@pytest.mark.slow
+def test_the_runs_of_a_killed_command_are_saved_and_unlocked(tmp_path):
+    """No process can handle SIGKILL, so the children must notice it. They inherit the pipes and close them last."""
+    long = arguments(frames=4000 * BATCH)
+    command = ["sweep", "--envs", "t-ls-small", "--methods", "splagger", "rnn", "--jobs", "2"]
+    process = start(*command, "--out", str(tmp_path), *long)
+    training, started = set(), time.monotonic()
+    while len(training) < 2 and time.monotonic() - started < 200:
+        time.sleep(0.2)
+        events = tmp_path.glob("*/*/*/tensorboard/*/*")
+        training = {path.parents[2] for path in events if path.stat().st_size > 2000}
+    process.kill()
+    finish(process, timeout=60)
+    assert len(training) == 2
+    for folder in map(RunFolder, training):
+        with folder.locked():
+            assert folder.saved_updates() and not folder.record().finished
+
+
+def test_a_run_whose_members_all_diverge_does_not_stop_the_others(tmp_path, monkeypatch):
+    executed = []
+
+    def execute(run, *_, **__):
+        executed.append(run)
+        if run.rates == (1.0,):
+            raise DivergedError("every member diverged")
+        return RunFolder(tmp_path / run.digest), True
+
+    monkeypatch.setattr(launch, "execute", execute)
+    runs = [tiny(rates=(rate,)) for rate in (1.0, 1e-3, 1.0, 1e-4)]
+    with pytest.raises(DivergedError, match=r"every member diverged \| every member diverged"):
+        train_all(runs, tmp_path)
+    assert executed == runs
+    assert len(train_all(runs[1::2], tmp_path)) == 2
 
 
 def test_sweeps_train_what_a_figure_lacks(tmp_path):
