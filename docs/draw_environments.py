@@ -60,6 +60,17 @@ def main() -> None:
     robots = stack([cheetah, walker], axis=1)
     Image.fromarray(robots).quantize(128).save(IMAGES / "robots.png", optimize=True)
     Image.fromarray(contact_sheet()).save(IMAGES / "mc-ls-views.png", optimize=True)
+    draw_classic()
+
+
+def draw_classic() -> None:
+    """Draws the tasks that are not in the paper."""
+    pulls = [0, 1, 2, 3, 4, 1, 1, 3, 1, 1, 2, 1, 1, 4, 1, 1]
+    grids = [after("goal-grid", [1, 1, 1, 2]), after("key-to-door", [1, 2, 3, 3])]
+    upper = stack([*grids, after("tabular-mdp", [0, 1, 2, 3])], axis=1)
+    lower = stack([after("bandit-5", pulls), after("point-robot", [(0.3, 1.0)] * 5)], axis=1)
+    pages = stack([upper, lower, after("t-endless", [0] * 25)], axis=0)
+    Image.fromarray(pages).save(IMAGES / "classic.png", optimize=True)
 
 
 if __name__ == "__main__":

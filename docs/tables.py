@@ -21,6 +21,7 @@ from splagger.paper.claims import evaluate_claims
 from splagger.paper.figures import FIGURES
 from splagger.paper.reproduce import commands
 from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN
+from splagger.paper_numbers import PROTOCOLS
 from splagger.plots.draw import picture
 from splagger.plots.export import drawable
 from splagger.plots.panels import AnalysisPanel, Figure, Panel
@@ -97,9 +98,35 @@ def environments() -> str:
                 "unknown" if row.best_return is None else f"{row.best_return:g}",
             )
             for name, row in ENVS.items()
-            if not row.small
+            if not row.small and not row.classic
         ),
     )
+
+
+def classic_environments() -> str:
+    """The tasks that are not in the paper, with the returns of scripted policies."""
+    ids = {name: identifier for identifier, name in IDS.items()}
+    returns: dict[str, dict[str, float]] = {}
+    for found in measured("references")["rows"]:
+        returns.setdefault(found["env"], {})[found["policy"]] = found["mean"]
+    rows = []
+    for name, policies in returns.items():
+        row, protocol = ENVS[name], PROTOCOLS[name]
+        _, reference, *others = policies
+        rows.append(
+            (
+                f"`{name}`",
+                f"`{ids[name]}`",
+                f"{row.episodes}",
+                f"{'' if row.env.spec.fixed_length else '≤ '}{row.env.spec.horizon}",
+                _actions(row.env.spec.space),
+                f"{protocol.random:g}",
+                f"{protocol.reference:g} ({reference})",
+                ", ".join(f"{policies[other]:.1f} ({other})" for other in others) or "–",
+            )
+        )
+    head = ("name", "Gymnasium id", "episodes per task", "steps per episode", "actions")
+    return markdown((*head, "random", "reference", "other policies"), rows)
 
 
 def _actions(space: Any) -> str:
@@ -470,6 +497,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for function in (
         rooms,
         environments,
+        classic_environments,
         methods,
         figures,
         returns,

@@ -16,6 +16,14 @@ IDS = {
     "splagger/MC-LS-v0": "mc-ls",
     "splagger/Cheetah-Dir-v0": "cheetah-dir",
     "splagger/Walker-v0": "walker",
+    "splagger/Bandit-5-v0": "bandit-5",
+    "splagger/Bandit-50-v0": "bandit-50",
+    "splagger/Tabular-MDP-v0": "tabular-mdp",
+    "splagger/Goal-Grid-v0": "goal-grid",
+    "splagger/Dark-Room-v0": "dark-room",
+    "splagger/Key-to-Door-v0": "key-to-door",
+    "splagger/Point-Robot-v0": "point-robot",
+    "splagger/T-Endless-v0": "t-endless",
 }
 
 

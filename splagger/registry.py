@@ -1,4 +1,4 @@
-"""The environments as rows of data: those of the paper, and small versions for tests and demos."""
+"""The environments as rows of data: those of the paper, tasks of the literature, and small versions for tests and demos."""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,11 +7,17 @@ from typing import Any
 from splagger.agent import Network
 from splagger.envs import (
     AbstractMetaEnv,
+    Bandit,
     Cheetah,
+    EndlessTMaze,
     Env,
+    GoalGrid,
+    KeyToDoor,
     MetaEnv,
     MineMaze,
     Planning,
+    PointRobot,
+    TabularMDP,
     TMaze,
     Walker,
 )
@@ -31,7 +37,8 @@ class EnvRow:
     ppo: PPOConfig = PPOConfig()
     network: Network = Network()
     best_return: float | None = None  # the best mean return of a meta-episode, if known
-    small: bool = False  # not an environment of the paper
+    small: bool = False  # a small version for tests and demos
+    classic: bool = False  # a task of the literature that is not in the paper
 
     @property
     def env(self) -> Any:
@@ -80,6 +87,9 @@ _COMPACT = Network(
     EmbeddingSizes(16, 8, 8), 12, 32, 8, (32, 32), width_factor=0.25, decoder_hidden=(16, 16)
 )
 _COMPACT_ROBOT = replace(_COMPACT, embedding=EmbeddingSizes(16, 16, 16))
+_CLASSIC = replace(
+    _MAZE, steps=400, discount=0.99, entropy=0.01, eval_interval=5, buffer=10_000
+)  # steps are a multiple of the meta-episode where its length is fixed: tasks are then replayed side by side
 
 
 def _row(
@@ -96,6 +106,7 @@ def _row(
         network or (_COMPACT if protocol.small else Network()),
         protocol.best_return,
         protocol.small,
+        protocol.classic,
     )
 
 
@@ -187,6 +198,54 @@ ROWS = (
         Walker(horizon=100),
         replace(_WALKER, steps=100, eval_interval=5, buffer=1_000),
         replace(_COMPACT_ROBOT, decoder_predicts_state=True),
+    ),
+    _row(
+        "bandit-5",
+        "Bandit: 5 arms with unknown probabilities, 100 pulls",
+        Bandit(arms=5),
+        _CLASSIC,
+    ),
+    _row(
+        "bandit-50",
+        "Bandit: 50 arms with unknown probabilities, 100 pulls",
+        Bandit(arms=50),
+        _CLASSIC,
+    ),
+    _row(
+        "tabular-mdp",
+        "Tabular MDP: 10 states, 5 actions, random transitions and rewards, 10 episodes",
+        TabularMDP(),
+        _CLASSIC,
+    ),
+    _row(
+        "goal-grid",
+        "VariBAD's grid: find a hidden goal among 5×5 cells, then return to it",
+        GoalGrid(),
+        replace(_CLASSIC, steps=420),
+    ),
+    _row(
+        "dark-room",
+        "Dark Room: find a hidden goal among 9×9 cells, then return to it",
+        GoalGrid(size=9, steps=20, start=(4, 4), penalty=0.0, clearance=-1),
+        replace(_CLASSIC, steps=480),
+    ),
+    _row(
+        "key-to-door",
+        "Dark Key-to-Door: find a hidden key, then a hidden door, among 5×5 cells",
+        KeyToDoor(size=5, steps=25),
+        _CLASSIC,
+    ),
+    _row(
+        "point-robot",
+        "Point Robot: continuous actions; find a goal on a half circle by a sparse reward",
+        PointRobot(radius=0.3, speed=0.15),
+        _CLASSIC,
+    ),
+    _row(
+        "t-endless",
+        "Endless T-Maze: signals change, and the newest one names the door",
+        EndlessTMaze(length=50, laps=8),
+        _CLASSIC,
     ),
 )
 

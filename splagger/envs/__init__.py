@@ -1,6 +1,12 @@
 """Environments as pure functions without a batch axis: the task is an argument, and the caller vmaps."""
 
 from splagger.envs.checking import check_env as check_env
+from splagger.envs.classic import Bandit as Bandit
+from splagger.envs.classic import GoalGrid as GoalGrid
+from splagger.envs.classic import KeyToDoor as KeyToDoor
+from splagger.envs.classic import PointRobot as PointRobot
+from splagger.envs.classic import TabularMDP as TabularMDP
+from splagger.envs.endless import EndlessTMaze as EndlessTMaze
 from splagger.envs.meta import AbstractMetaEnv as AbstractMetaEnv
 from splagger.envs.meta import MetaEnv as MetaEnv
 from splagger.envs.meta import MetaState as MetaState

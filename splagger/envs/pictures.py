@@ -11,7 +11,7 @@ INK, SOFT, STONE, DIAMOND, OBSIDIAN = "#1f2933", "#66727f", "#a3a9b0", "#3fb8b0"
 GREEN, RED, BLUE, GOLD = "#009e73", "#d55e00", "#0072b2", "#e69f00"  # safe for color blindness
 
 
-class _Canvas:
+class Canvas:
     """A canvas of twice the final size, addressed in final pixels; downscaling smooths the edges."""
 
     def __init__(self, width, height):
@@ -106,10 +106,12 @@ def tmaze(
     noise,
     last_reward=None,
     decided=None,
+    title="T-Maze",
+    unit="episode",
 ) -> np.ndarray:
     """Returns an image of a T-Maze, [300, 960, 3]; signals and the chosen door are +1 (True) up, -1 down."""
-    canvas = _Canvas(960, 300)
-    canvas.heading("T-Maze", f"episode {episode}/{episodes}", f"step {position}")
+    canvas = Canvas(960, 300)
+    canvas.heading(title, f"{unit} {episode}/{episodes}", f"step {position}")
     pitch = min(72, 690 / (length - 1))
     left = max(32, (740 - pitch * (length - 1)) / 2)
     junction = left + pitch * (length - 1)
@@ -124,7 +126,7 @@ def tmaze(
 
 def planning(size, labels, node, goal, step, collected, show_labels=True) -> np.ndarray:
     """Returns an image of the torus, [520, 480, 3]; in node x * size + y, x points right and y up."""
-    canvas = _Canvas(480, 520)
+    canvas = Canvas(480, 520)
     canvas.heading("Planning Game", f"step {step}", f"goals {collected}")
     side = 384 / size
     for index in range(size * size):
@@ -181,7 +183,7 @@ def minemaze(view, phase, room, rooms, x, y, kinds, up, episode, episodes, step)
     """Returns the view beside a map, [480, 960, 3]; `phase` is 0 (signal), 1 (rooms) or 2 (doors)."""
     from PIL import Image
 
-    canvas = _Canvas(960, 480)
+    canvas = Canvas(960, 480)
     canvas.heading("Minecraft Maze", f"episode {episode}/{episodes}", f"step {step}")
     canvas.page.paste(Image.fromarray(view).resize((720, 720), Image.Resampling.NEAREST), (64, 160))
     canvas.text(32, 456, "what the agent sees", 13, SOFT)
@@ -205,7 +207,7 @@ def robot(picture, title, task, episode, episodes, step) -> np.ndarray:
     from PIL import Image
 
     height, width = picture.shape[:2]
-    canvas = _Canvas(width + 64, height + 100)
+    canvas = Canvas(width + 64, height + 100)
     canvas.heading(title, f"episode {episode}/{episodes}", f"step {step}")
     photo = Image.fromarray(np.ascontiguousarray(picture))
     canvas.page.paste(photo.resize((2 * width, 2 * height)), (64, 136))

@@ -43,6 +43,55 @@ def _constant(arrays):
     return (), lambda state, x: (state, value), 0
 
 
+def _mingru(arrays):
+    gates = arrays.linear("gates")
+    width = len(arrays.below("gates").get("bias")) // 2
+
+    def step(h, x):
+        z, candidate = np.split(gates(x), 2)
+        h = sigmoid(-z) * h + sigmoid(z) * candidate
+        return h, h
+
+    inputs = arrays.below("gates").get("weight").shape[1]
+    return np.zeros(width, np.float32), step, inputs
+
+
+def _lru(arrays):
+    """The state is complex here; the arrays hold real and imaginary parts one after the other."""
+    nu, theta, log_gamma = map(arrays.get, ("nu", "theta", "log_gamma"))
+    read_in, read_out, gate = map(arrays.linear, ("input", "output", "gate"))
+    eigenvalues = np.exp(-np.exp(nu) + 1j * np.exp(theta)).astype(np.complex64)
+
+    def step(s, x):
+        real, imaginary = np.split(read_in(x), 2)
+        s = eigenvalues * s + np.exp(log_gamma) * (real + 1j * imaginary).astype(np.complex64)
+        value, opened = np.split(gate(read_out(np.concatenate([s.real, s.imag, x]))), 2)
+        return s, value * sigmoid(opened)
+
+    inputs = arrays.below("input").get("weight").shape[1]
+    return np.zeros(len(nu), np.complex64), step, inputs
+
+
+def _mlstm(arrays):
+    names = ("keys", "queries", "values", "input_gates", "forget_gates", "output_gates")
+    keys, queries, values, input_gates, forget_gates, output_gates = map(arrays.linear, names)
+    sizes = [len(arrays.below(name).get("bias")) for name in names]
+    heads, key_size, value_size = sizes[3], sizes[0] // sizes[3], sizes[2] // sizes[3]
+
+    def step(matrix, x):
+        key = keys(x).reshape(heads, 1, key_size) * np.float32(key_size**-0.5)
+        column = np.ones((heads, value_size + 1, 1), np.float32)  # the last row is the normalizer
+        column[:, :-1, 0] = values(x).reshape(heads, value_size)
+        written = sigmoid(input_gates(x))[:, None, None] * column * key
+        matrix = sigmoid(forget_gates(x))[:, None, None] * matrix + written
+        found = (matrix @ queries(x).reshape(heads, key_size, 1))[..., 0]
+        mixed = found[:, :-1] / np.maximum(np.abs(found[:, -1:]), np.float32(1))
+        return matrix, sigmoid(output_gates(x)) * mixed.ravel()
+
+    inputs = arrays.below("keys").get("weight").shape[1]
+    return np.zeros((heads, value_size + 1, key_size), np.float32), step, inputs
+
+
 # name → build(arrays), which returns (first state, step(state, x) → (state, encoding), size of x)
 ENCODERS = {
     "gru": _gru,
@@ -50,4 +99,7 @@ ENCODERS = {
     "lstm-invariant": _lstm,
     "pointwise": _pointwise,
     "constant": _constant,
+    "mingru": _mingru,
+    "lru": _lru,
+    "mlstm": _mlstm,
 }

@@ -168,7 +168,8 @@ def test_frames_are_rgb(identifier):
     env.reset(seed=0)
     first = env.render()
     env.action_space.seed(0)
-    env.step(2 if identifier not in ROBOTS else env.action_space.sample())
+    discrete = isinstance(env.action_space, gymnasium.spaces.Discrete)
+    env.step(2 if discrete else env.action_space.sample())
     frame = env.render()
     assert frame.dtype == np.uint8
     assert frame.ndim == 3 and frame.shape[2] == 3 and min(frame.shape[:2]) > 100
@@ -182,10 +183,10 @@ def test_vectorized_environments(identifier):
     envs = gymnasium.make_vec(identifier, num_envs=3, vectorization_mode="sync")
     obs, _ = envs.reset(seed=0)
     assert obs.shape == (3, ENVS[IDS[identifier]].meta.obs_size)
+    space = envs.single_action_space
+    discrete = isinstance(space, gymnasium.spaces.Discrete)
+    actions = np.array([0, 1, 2]) if discrete else np.eye(3, *space.shape, dtype=np.float32)
     for _ in range(5):
-        actions = (
-            np.array([0, 1, 2]) if identifier not in ROBOTS else np.eye(3, 6, dtype=np.float32)
-        )
         obs, reward, terminated, truncated, _ = envs.step(actions)
     assert obs in envs.observation_space
     assert reward.shape == terminated.shape == truncated.shape == (3,)
