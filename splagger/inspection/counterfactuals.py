@@ -4,46 +4,40 @@ Each intervention is played twice. Played freely, it shows how the return change
 agent, it shows at every step how much the distribution over actions changes.
 """
 
-import functools as ft
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+import math
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Float
 
 from splagger.agents.player import Player
-from splagger.analysis.permutation import prefix_permutation
-from splagger.envs import MineMaze, TMaze
 from splagger.errors import SettingError
-from splagger.inspection.trace import Change, Trace, trace
-from splagger.memory import Memory, SequenceModel, Transition
-
-OTHER_TASKS = 4  # from which the memory of the most different one is transplanted
+from splagger.inspection.interventions import Intervention, interventions
+from splagger.inspection.trace import Trace, trace
 
 
 class Outcome(NamedTuple):
-    """The effect of one intervention."""
+    """The effect of one intervention on one task.
+
+    - `returns`: cumulative, of an agent that acts with the changed memory.
+    - `changed`: the fraction of steps on the unchanged path at which the most likely action differs.
+    - `distance`: that between both distributions over actions at each step of the unchanged path, 0 to 1.
+    """
 
     name: str
     about: str
-    returns: Float[np.ndarray, " S"]  # cumulative, of an agent that acts with the changed memory
-    changed: (
-        float  # the fraction of steps on the unchanged path at which the most likely action differs
-    )
-    distance: Float[
-        np.ndarray, " T"
-    ]  # between both distributions over actions on the unchanged path, 0 to 1
+    returns: Float[np.ndarray, " S"]
+    changed: float
+    distance: Float[np.ndarray, " T"]
 
 
-class Counterfactual(NamedTuple):
-    """An intervention with its name and a sentence about it."""
+class Effect(NamedTuple):
+    """The effect of one intervention, averaged over tasks."""
 
     name: str
-    about: str
-    change: Change
+    mean: float  # return
+    margin: float  # half the width of its 95% interval
+    changed: float  # the fraction of actions that differ on the unchanged path
 
 
 def counterfactuals(
@@ -59,39 +53,35 @@ def counterfactuals(
         raise SettingError(f"cut must be a step from 0 to {len(original.reward) - 1}, got {cut}")
     return [
         _outcome(player, original, task_seed, case)
-        for case in _cases(player, original, task_seed, cut)
+        for case in interventions(player, original, task_seed, cut)
     ]
 
 
-def _cases(player: Player, original: Trace, task_seed: int, cut: int) -> Iterator[Counterfactual]:
-    flip = _flip(player.env)
-    if flip is not None and original.signal.any():
-        yield Counterfactual(
-            "signal flipped",
-            "The memory receives the opposite signal.",
-            Change(absorb=flip),
-        )
-    yield Counterfactual(
-        "order shuffled",
-        "Before each action, the memory is made again from all transitions in a random order.",
-        Change(recall=_shuffled(player, task_seed)),
-    )
-    empty = player.agent.start()
-    yield Counterfactual(
-        f"memory emptied at step {cut}",
-        "The memory forgets everything once.",
-        Change(recall=lambda step, memory, past: empty if step == cut else memory),
-    )
-    other = _other(player, original, task_seed, cut)
-    if other is not None:
-        yield Counterfactual(
-            f"memory of another task at step {cut}",
-            "The memory is replaced once by that of the same agent in another task.",
-            Change(recall=lambda step, memory, past: other if step == cut else memory),
-        )
+def effects(player: Player, tasks: int = 30, first_seed: int = 0) -> list[Effect]:
+    """Returns the mean return of the unchanged agent and of every intervention, over the same tasks."""
+    if tasks < 2:
+        raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
+    returns: dict[str, list[float]] = {}
+    changed: dict[str, list[float]] = {}
+    for seed in range(first_seed, first_seed + tasks):
+        original = trace(player, seed)
+        rows = [("unchanged", original.reward.sum(), 0.0)]
+        for found in counterfactuals(player, original, seed):
+            rows.append((found.name.split(" at step")[0], found.returns[-1], found.changed))
+        for name, total, share in rows:
+            returns.setdefault(name, []).append(float(total))
+            changed.setdefault(name, []).append(share)
+    return [
+        Effect(name, *_mean_and_margin(np.array(totals)), float(np.mean(changed[name])))
+        for name, totals in returns.items()
+    ]
 
 
-def _outcome(player: Player, original: Trace, task_seed: int, case: Counterfactual) -> Outcome:
+def _mean_and_margin(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(1.96 * values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def _outcome(player: Player, original: Trace, task_seed: int, case: Intervention) -> Outcome:
     free = trace(player, task_seed, change=case.change)
     forced = trace(player, task_seed, change=case.change, actions=list(original.action))
     distance = _distance(original, forced)
@@ -116,69 +106,3 @@ def _middle(original: Trace) -> int:
     ends = np.flatnonzero(original.episode_end)
     start = int(ends[-2]) + 1 if len(ends) > 1 else 0
     return (start + len(original.reward)) // 2
-
-
-def _other(player: Player, original: Trace, task_seed: int, cut: int) -> Memory | None:
-    """Returns the memory before step `cut` of that of some other tasks in which its output differs most."""
-    found = [trace(player, task_seed + 1 + index) for index in range(OTHER_TASKS)]
-    memories = [other.memories[cut] for other in found if cut < len(other.memories)]
-    here = original.memories[cut].output
-    return max(memories, key=lambda m: float(jnp.linalg.norm(m.output - here)), default=None)
-
-
-def _shuffled(player: Player, seed: int) -> Callable[..., Memory]:
-    """Returns a `recall` that encodes the past in a random order, which is drawn again at every step."""
-    model, start = player.agent.memory, player.agent.start()
-    buffer: list[Transition] = []  # all transitions so far, padded to the longest meta-episode
-
-    def recall(step: int, memory: Memory, past: Sequence[Transition]) -> Memory:
-        if step < 2:
-            buffer.clear()
-            return memory
-        if not buffer:
-            size = player.env.horizon
-            buffer.append(jax.tree.map(lambda leaf: np.stack([leaf] * size), past[0]))
-        for whole, leaf in zip(buffer[0], past[-1], strict=True):
-            whole[step - 1] = leaf
-        key = jr.fold_in(jr.key(seed), step)
-        return _encoded_again(model, start, jax.tree.map(jnp.asarray, buffer[0]), key, step)
-
-    return recall
-
-
-@jax.jit
-def _encoded_again(model: SequenceModel, start: Memory, past: Transition, key, step) -> Memory:
-    """Returns the memory of the first `step` transitions in a random order."""
-    order = prefix_permutation(key, step - 1, len(past.reward))
-
-    def absorb(memory, inputs):
-        index, transition = inputs
-        new, _ = model.step(memory, transition, False)
-        return jax.tree.map(lambda n, m: jnp.where(index < step, n, m), new, memory), None
-
-    shuffled = jax.tree.map(lambda leaf: leaf[order], past)
-    return jax.lax.scan(absorb, start, (jnp.arange(len(past.reward)), shuffled))[0]
-
-
-def _flip(env: Any) -> Callable[[Transition], Transition] | None:
-    """Returns a function that replaces the signal in a transition; None for environments without signals."""
-    inner = getattr(env, "env", None)
-    if isinstance(inner, TMaze):
-        flipped = lambda obs: obs.at[1].multiply(-1.0)  # noqa: E731
-    elif isinstance(inner, MineMaze):
-        flipped = ft.partial(_other_color, inner)
-    else:
-        return None
-    return jax.jit(lambda t: t._replace(obs=flipped(t.obs), next_obs=flipped(t.next_obs)))
-
-
-def _other_color(maze: MineMaze, obs):
-    """Replaces the image of a green signal by that of a red one, and the other way around."""
-    size = maze.spec.obs_size
-    state, _ = maze.reset(jr.key(0), jnp.asarray(True))
-    green, red = (maze.observe(jnp.asarray(color), state) for color in (True, False))
-    image = obs[:size]
-    flipped = jnp.where(
-        jnp.all(image == green), red, jnp.where(jnp.all(image == red), green, image)
-    )
-    return obs.at[:size].set(flipped)

@@ -13,8 +13,8 @@ from splagger.agent import build
 from splagger.agents import Player
 from splagger.envs import MineMaze
 from splagger.errors import SettingError
-from splagger.inspection import Change, counterfactuals, inspect, trace
-from splagger.inspection.counterfactuals import _flip
+from splagger.inspection import Change, counterfactuals, effects, inspect, trace
+from splagger.inspection.interventions import flip_signal
 from splagger.memory import Transition
 from tests.tiny import tiny
 
@@ -118,6 +118,16 @@ def test_every_intervention_has_an_outcome(player, traced):
     assert outcomes[0].distance.max() > 0
 
 
+def test_effects_are_means_over_tasks(player):
+    found = effects(player, tasks=2, first_seed=3)
+    assert [effect.name for effect in found][:2] == ["unchanged", "signal flipped"]
+    returns = [trace(player, seed).reward.sum() for seed in (3, 4)]
+    assert found[0].mean == pytest.approx(np.mean(returns)) and found[0].changed == 0
+    assert found[0].margin == pytest.approx(0.98 * abs(returns[0] - returns[1]))
+    with pytest.raises(SettingError, match="at least 2 tasks, got 1"):
+        effects(player, tasks=1)
+
+
 def test_memories_without_order_are_the_same_after_a_shuffle(pearl):
     original = trace(pearl, 1)
     shuffled = {o.name: o for o in counterfactuals(pearl, original, 1)}["order shuffled"]
@@ -128,7 +138,7 @@ def test_memories_without_order_are_the_same_after_a_shuffle(pearl):
 def flipped(env, obs):
     """Returns the observation that a memory receives in place of `obs`."""
     step = Transition(obs, jnp.int32(0), jnp.float32(0), -obs)
-    found = _flip(env)(step)
+    found = flip_signal(env)(step)
     assert (found.action, found.reward) == (step.action, step.reward)
     return found.obs
 
