@@ -1,6 +1,7 @@
 """Gymnasium environments with one property each, valid and invalid; their path is tests.bridges.gym_probes:NAME."""
 
 import itertools
+import os
 import sys
 
 import gymnasium
@@ -128,6 +129,11 @@ class NanReward(Breaks):
 class TextReward(Breaks):
     def fail(self, obs, reward):
         return obs, "much", False, False, {}
+
+
+class Quits(Breaks):
+    def fail(self, obs, reward):
+        os._exit(1)
 
 
 class OldStep(Breaks):

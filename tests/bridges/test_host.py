@@ -14,6 +14,7 @@ import pytest
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from splagger.bridges import HostMetaEnv, from_gymnasium, unwrapped_errors
+from splagger.bridges.checked_env import CheckedEnv
 from splagger.bridges.gym_env import GymEnv
 from splagger.bridges.host import pool_of
 from splagger.envs import MetaEnv
@@ -354,6 +355,14 @@ def test_invalid_kwargs_are_refused(text, message):
         from_gymnasium(gym_probes.Sized, kwargs={"size": np.nan})
 
 
+def test_an_agent_that_diverged_does_not_break_the_environments_of_others():
+    """Its actions are NaN, which many environments refuse: they get zeros, and training stops that agent."""
+    env = CheckedEnv(GymEnv("tests.bridges.gym_probes:Everything", max_steps=4), 1)
+    env.reset(0)
+    env.step(np.array([np.nan, np.inf], np.float32))
+    np.testing.assert_array_equal(env.env.taken, np.float32([[5, 0]]))  # the middle, and no bound
+
+
 def test_workers_do_not_change_the_results():
     env = walk()
     with_workers = HostMetaEnv(env=dataclasses.replace(env.env, workers=2), episodes=2)
@@ -365,6 +374,15 @@ def test_workers_do_not_change_the_results():
     with pytest.raises(EnvError, match="NanReward: reward is nan at step 3"), unwrapped_errors():
         jax.block_until_ready(play(broken, start(broken)))
     pool_of(broken).close()
+
+
+def test_a_worker_that_ends_is_reported():
+    env = walk("Quits", workers=1, episodes=1)
+    with (
+        pytest.raises(EnvError, match="Quits: a worker process ended unexpectedly"),
+        unwrapped_errors(),
+    ):
+        jax.block_until_ready(play(env, start(env)))
 
 
 def test_workers_need_an_importable_environment():
