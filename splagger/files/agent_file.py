@@ -2,7 +2,8 @@
 
 A file ends with the SHA-256 digest of all its other bytes, in the comment of the archive, where other readers of .npz
 files ignore it. Nothing in a file is believed: sizes are compared with the file's own length before memory is
-allocated, and no Python object is ever unpickled.
+allocated, and no Python object is ever unpickled. Arrays are not compressed: those of a trained agent hold random
+numbers, and a file without compression cannot unpack to more than its length.
 """
 
 import contextlib
@@ -19,11 +20,14 @@ import numpy as np
 from splagger.errors import RunError, SettingError, one_line
 from splagger.files.storage import atomic_file, sha256, writing
 
-FORMAT = 2  # files of format 1 have neither a format nor a digest nor an interface
+FORMAT = (
+    2  # files of format 1 are compressed and have neither a format nor a digest nor an interface
+)
 DESCRIPTION = "description"  # the entry that is not an array of the agent
 _LABEL = b"splagger sha256 "  # precedes the digest in the comment of the archive
 _DIGITS = 64
-_RATIO = 20  # an agent's arrays hold random numbers, which cannot be compressed much
+_RATIO = 256  # a file of format 1 unpacks to less; untrained agents have many zeros
+_LONGEST = 10_000_000  # bytes of a description
 
 
 class Header(NamedTuple):
@@ -52,7 +56,7 @@ def write_agent(path: Path, description: Mapping[str, Any], arrays: Mapping[str,
         raise SettingError(f"the name of an agent file must end with .npz, got {path}")
     text = json.dumps({"format": FORMAT} | dict(description))
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{DESCRIPTION: np.asarray(text)}, **arrays)
+    np.savez(buffer, **{DESCRIPTION: np.asarray(text)}, **arrays)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = _LABEL + bytes(_DIGITS)
     content = buffer.getvalue()[:-_DIGITS]
@@ -68,13 +72,15 @@ def open_agent(path: Path) -> Iterator[AgentFile]:
         archive = zipfile.ZipFile(io.BytesIO(content))
     with archive:
         with _damage(path):
-            _check_sizes(archive, len(content))
+            _check_sizes(archive, len(content), _RATIO)
             headers = {_name(info): _header(archive, info) for info in archive.infolist()}
             description = _parse(_text(archive, headers.pop(DESCRIPTION, None)))
         _check_format(path, description)
 
         def arrays() -> dict[str, np.ndarray]:
             with _damage(path):
+                if description.get("format", 1) > 1:
+                    _check_sizes(archive, len(content), ratio=1)
                 _verify(content, archive.comment, description)
                 return {name: _array(archive, name, header) for name, header in headers.items()}
 
@@ -103,12 +109,13 @@ def _read(path: Path) -> bytes:
         return begin + handle.read()
 
 
-def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+def _check_sizes(archive: zipfile.ZipFile, size: int, ratio: int) -> None:
+    """Raises a ValueError if the entries have more bytes than `ratio` times the file, or equal names."""
     names = [info.filename for info in archive.infolist()]
     if len(set(names)) < len(names):
         raise ValueError("two of its entries have the same name")
     declared = sum(info.file_size for info in archive.infolist())
-    if declared > _RATIO * size + 1_000_000:
+    if declared > ratio * size:
         raise ValueError(f"it declares {declared:,} bytes, which a file of {size:,} cannot hold")
 
 
@@ -154,6 +161,8 @@ def _array(archive: zipfile.ZipFile, name: str, header: Header) -> np.ndarray:
 def _text(archive: zipfile.ZipFile, header: Header | None) -> str:
     if header is None or header.shape != () or header.dtype.kind != "U":
         raise ValueError("it has no description")
+    if header.nbytes > _LONGEST:
+        raise ValueError(f"its description has {header.nbytes:,} bytes")
     return str(_array(archive, DESCRIPTION, header))
 
 
