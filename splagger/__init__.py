@@ -60,6 +60,10 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names.
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("splagger")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = _PLACES[name]

@@ -14,7 +14,7 @@ from splagger.agents.recreate import matching, recreate
 from splagger.errors import RunError
 from splagger.ppo.train import TrainState
 from splagger.runs.checkpoints import restore_checkpoint
-from splagger.runs.folder import RunFolder
+from splagger.runs.folder import find_run
 from splagger.runs.run import Number, Point
 from splagger.training.program import compile_grid
 
@@ -30,6 +30,7 @@ def load(
 ) -> Player:
     """Loads a trained agent from a run folder, or from a file that `save_agent` wrote.
 
+    - `path`: a file, a run folder, or a folder with only one run folder below it.
     - `rate`, `seed`: select a member; by default the one with the highest final return.
     - `env`, `method`: what the agent was trained with, if that is not in `ENVS` and `METHODS`.
     - `trust`: import and call what the folder or file names: environments such as "gym:module:function", and methods
@@ -59,7 +60,7 @@ class _Trained:
     """All agents of a run folder, and their final returns."""
 
     def __init__(self, path: str | Path, env: Any = None, method: Any = None, trust: bool = False):
-        self.folder = RunFolder(path)
+        self.folder = find_run(path)
         record = self.folder.record()
         self.run = recreate(record.arguments, record.plan, self.folder.path, env, method, trust)
 

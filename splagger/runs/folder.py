@@ -118,3 +118,18 @@ class RunFolder:
 def find_runs(root: str | Path) -> list[RunFolder]:
     """Returns all run folders below `root`, sorted by path."""
     return [RunFolder(path.parent) for path in sorted(Path(root).glob(f"**/{RECORD}"))]
+
+
+def find_run(path: str | Path) -> RunFolder:
+    """Returns the run folder at `path`, or the only one below it; raises a RunError that lists several."""
+    if RunFolder(path).exists:
+        return RunFolder(path)
+    found = find_runs(path)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise RunError(
+            f"{path} is not a run folder: it has no {RECORD}, and no folder below it has one"
+        )
+    names = [str(run.path) for run in found[:8]] + ["…"] * (len(found) > 8)
+    raise RunError(f"there are {len(found)} runs below {path}; choose one: {', '.join(names)}")

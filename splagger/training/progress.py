@@ -122,7 +122,9 @@ class LiveView(Lines):
             mean = f"{sum(finite) / len(finite):.2f}" if finite else "stopped"
             best = f"{max(finite):.2f}" if finite else ""
             table.add_row(f"{learning_rate:g}", mean, best, f"{len(finite)}/{len(group)}")
-        self.live.update(Group(head, ProgressBar(total=self.updates, completed=update), table))
+        bar = Table.grid()  # a bar alone does not end its line
+        bar.add_row(ProgressBar(total=self.updates, completed=update, width=60))
+        self.live.update(Group(head, bar, table))
 
     def note(self, text, style="yellow"):
         from rich.console import Console

@@ -10,7 +10,7 @@ import pytest
 
 from splagger.errors import RunError
 from splagger.runs.curves import CURVES
-from splagger.runs.folder import RECORD, RunFolder, find_runs
+from splagger.runs.folder import RECORD, RunFolder, find_run, find_runs
 from splagger.runs.record import RunRecord
 from tests.tiny import contents
 
@@ -40,6 +40,17 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
 def test_runs_are_found_below_any_folder(trained):
     assert [folder.path for folder in find_runs(trained.parents[2])] == [trained]
     assert find_runs(trained.parents[2] / "nowhere") == []
+
+
+def test_the_only_run_below_a_folder_is_found(trained, tmp_path):
+    for path in (trained, trained.parent, trained.parents[2]):
+        assert find_run(path).path == trained
+    for name in ("one", "two"):
+        shutil.copytree(trained, tmp_path / name)
+    with pytest.raises(RunError, match=r"there are 2 runs below .*; choose one: .*one, .*two$"):
+        find_run(tmp_path)
+    with pytest.raises(RunError, match=r"is not a run folder: it has no run\.json, and no folder"):
+        find_run(tmp_path / "nothing")
 
 
 def test_a_cleared_folder_holds_nothing_but_its_lock(copied):

@@ -1,6 +1,7 @@
 """Progress: lines for logs, a live view for terminals, nothing on request."""
 
 import math
+import re
 
 import pytest
 
@@ -55,6 +56,9 @@ def test_the_live_view_shows_rates_stopped_runs_and_notes(early, capsys):
     seen = capsys.readouterr().err
     for part in ("title", "a note", "0.001", "1.75", "2.50", "2/2", "0.0003", "stopped", "0/2"):
         assert part in seen
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    heads = [line.split() for line in plain.splitlines() if "mean return" in line]
+    assert heads and heads[0] == ["rate", "mean", "return", "best", "seeds"]  # on its own line
 
 
 def test_the_view_fits_where_the_output_goes():
