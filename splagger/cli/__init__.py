@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
+from splagger.cli.leaderboard_command import Leaderboard
 from splagger.cli.options import check_options
 from splagger.cli.page_commands import Inspect
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
@@ -25,6 +26,7 @@ Command = (
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
+    | Annotated[Leaderboard, tyro.conf.subcommand("leaderboard")]
     | Annotated[Figure, tyro.conf.subcommand("figure")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyse, tyro.conf.subcommand("analyse")]

@@ -1,0 +1,75 @@
+"""The leaderboard as tables and as files: a page, a figure and a CSV."""
+
+import math
+from pathlib import Path
+
+from splagger.files.storage import writing
+from splagger.plots.leaderboard import leaderboard_picture
+from splagger.plots.styles import style_of
+from splagger.stats.estimates import Estimate
+from splagger.stats.leaderboard import SOLVED, Cell, Leaderboard, Standing, table
+from splagger.tables import Table
+
+
+def standings_table(board: Leaderboard) -> Table:
+    """Returns one row per method over all shared tasks, the best first."""
+    head = ("method", "score at the end", "score over training", f"≥ {SOLVED:g} at the end")
+    reference = style_of(board.reference).label
+    rows = [_standing_row(one) for one in board.standings]
+    title = f"Interquartile means over {', '.join(board.envs)}"
+    return Table(title, (*head, f"P(better than {reference})"), rows)
+
+
+def _standing_row(one: Standing) -> tuple[str, ...]:
+    better = _interval(one.improvement) if one.improvement else "–"
+    scores = _interval(one.end), _interval(one.training)
+    return style_of(one.method).label, *scores, f"{one.solved:.0%}", better
+
+
+def tasks_table(board: Leaderboard) -> Table:
+    """Returns one row per method and task."""
+    head = ("environment", "method", "score at the end", "rate", "seeds")
+    rows = [_task_row(cell) for cell in board.cells]
+    return Table("By task", (*head, f"frames to {SOLVED:g}", "frames/s"), rows)
+
+
+def _task_row(cell: Cell) -> tuple[str, ...]:
+    reached = sorted(cell.reached)[len(cell.reached) // 2]
+    return (
+        cell.env,
+        style_of(cell.method).label,
+        f"{cell.end.mean():.2f}",
+        f"{cell.chosen.rate:g}",
+        f"{len(cell.end)} ({cell.chosen.source})",
+        f"{reached:,.0f}" if math.isfinite(reached) else "not reached",
+        f"{cell.speed:,.0f}" if cell.speed else "–",
+    )
+
+
+def _interval(found: Estimate) -> str:
+    if math.isnan(found.low):
+        return f"{found.value:.2f}"
+    return f"{found.value:.2f} ({found.low:.2f} … {found.high:.2f})"
+
+
+def write_leaderboard(board: Leaderboard, folder: Path) -> list[Path]:
+    """Writes leaderboard.md, leaderboard.png and leaderboard.csv; returns their paths."""
+    page, figure, numbers = (folder / f"leaderboard.{kind}" for kind in ("md", "png", "csv"))
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        figure.write_bytes(leaderboard_picture(board))
+        table(board).to_csv(numbers, index=False)
+        page.write_text(_page(board))
+    return [page, figure, numbers]
+
+
+def _page(board: Leaderboard) -> str:
+    about = (
+        "Scores are returns, 0 for a random policy and 1 for the reference policy of each task. Each method is shown at "
+        "its best learning rate, on seeds on which the rate was not chosen where there are any. Intervals are 95% "
+        "bootstrap intervals; seeds are resampled within each task."
+    )
+    parts = ["# Leaderboard", about, "![Leaderboard](leaderboard.png)"]
+    for one in (standings_table(board), tasks_table(board)):
+        parts += [f"## {one.title}", one.markdown()]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,219 @@
+"""The leaderboard: methods × tasks, with scores normalized between a random and a reference policy."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from splagger.errors import RunError
+from splagger.paper_numbers import PROTOCOLS
+from splagger.stats.estimates import (
+    Estimate,
+    at_the_end,
+    estimate,
+    improvement,
+    interquartile_mean,
+    over_training,
+    smooth,
+)
+from splagger.stats.evidence import Evidence, Series
+from splagger.stats.returns import recorded_series
+from splagger.stats.selection import Chosen
+
+if TYPE_CHECKING:
+    import pandas
+
+SOLVED = 0.9  # the score that counts as solved
+THRESHOLDS = np.linspace(0, 1.1, 56)  # of performance profiles
+
+
+class Cell(NamedTuple):
+    """One method on one task: scores of its seeds at the best rate, on unbiased seeds where there are any."""
+
+    env: str
+    method: str
+    chosen: Chosen
+    training: np.ndarray  # [S], the mean score over training
+    end: np.ndarray  # [S], the mean score over its last tenth
+    reached: np.ndarray  # [S], the frame at which the smoothed score reached `SOLVED`, or infinity
+    speed: float | None  # frames per second of the run, all of its members together
+
+
+class Standing(NamedTuple):
+    """One method over all tasks."""
+
+    method: str
+    tasks: int
+    training: Estimate  # the interquartile mean over all tasks and seeds
+    end: Estimate
+    improvement: (
+        Estimate | None
+    )  # the probability that it beats the reference method, averaged over tasks
+    solved: float  # the fraction of tasks and seeds whose score at the end is at least `SOLVED`
+    profile: (
+        np.ndarray
+    )  # the fraction of tasks and seeds whose score at the end exceeds each of `THRESHOLDS`
+
+
+class Leaderboard(NamedTuple):
+    """All cells, the tasks that every method has, and the methods' standings, the best first."""
+
+    cells: list[Cell]
+    envs: list[str]
+    standings: list[Standing]
+    reference: str
+
+
+def leaderboard(
+    *roots: str | Path,
+    methods: Sequence[str] = (),
+    envs: Sequence[str] = (),
+    reference: str = "splagger",
+) -> Leaderboard:
+    """Returns the leaderboard of the runs below `roots`.
+
+    - `methods`, `envs`: those to include; all by default. Only tasks with a known scale count.
+    - `reference`: the method that the others are compared with.
+
+    Standings are over the tasks on which all methods were run. Raises a RunError if there is none.
+    """
+    evidence = Evidence.read_every(*roots)
+    series = [s for s in recorded_series(evidence) if scale_of(s.env)]
+    series = [s for s in series if s.method in (methods or [s.method])]
+    series = [s for s in series if s.env in (envs or [s.env])]
+    cells = [_cell(evidence, one) for one in series]
+    names = list(dict.fromkeys(methods)) or list(dict.fromkeys(c.method for c in cells))
+    have = {(cell.env, cell.method) for cell in cells}
+    tasks = dict.fromkeys(cell.env for cell in cells)
+    shared = [env for env in tasks if all((env, name) in have for name in names)]
+    if not shared:
+        raise RunError(_nothing_shared(have, names))
+    standings = [_standing(name, shared, cells, reference) for name in names]
+    standings.sort(key=lambda standing: -standing.end.value)
+    return Leaderboard(cells, shared, standings, reference)
+
+
+def scale_of(env: str) -> tuple[float, float] | None:
+    """Returns the returns that count as 0 and as 1, if they are known."""
+    protocol = PROTOCOLS.get(env)
+    if protocol is None or protocol.random is None or protocol.reference is None:
+        return None
+    return protocol.random, protocol.reference
+
+
+def normalized(env: str, returns: np.ndarray) -> np.ndarray:
+    """Returns scores: 0 is a random policy, 1 the reference policy.
+
+    >>> normalized("t-ls", np.array([2.0, 9.0, 16.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    scale = scale_of(env)
+    assert scale is not None, f"{env} has no scale"
+    return (returns - scale[0]) / (scale[1] - scale[0])
+
+
+def frames_to_reach(frames: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Returns, for each curve [S, T], the first frame at which its smoothed score is at least `SOLVED`, or infinity.
+
+    >>> frames_to_reach(np.array([0, 10, 20]), np.array([[0.0, 1.0, 0.95], [0.0, 0.0, 0.8]])).tolist()
+    [10.0, inf]
+    """
+    reached = np.array([smooth(curve) for curve in scores]) >= SOLVED
+    first = np.where(reached.any(1), reached.argmax(1), scores.shape[1])
+    return np.append(frames.astype(float), np.inf)[first]
+
+
+def _cell(evidence: Evidence, series: Series) -> Cell:
+    chosen = evidence.unbiased(series)
+    assert chosen is not None  # recorded series have runs
+    scores = normalized(series.env, chosen.curves)
+    return Cell(
+        series.env,
+        series.method,
+        chosen,
+        over_training(scores),
+        at_the_end(scores),
+        frames_to_reach(chosen.frames, scores),
+        _speed(evidence, series),
+    )
+
+
+def _speed(evidence: Evidence, series: Series) -> float | None:
+    """Returns the frames per second of the newest run that recorded them."""
+    runs = {run.path: run for run in evidence.runs}
+    speeds = [runs[path].record.frames_per_second for path in evidence.folders(series)]
+    known = [speed for speed in speeds if speed]
+    return known[-1] if known else None
+
+
+def _standing(name: str, envs: list[str], cells: list[Cell], reference: str) -> Standing:
+    found = {(cell.env, cell.method): cell for cell in cells}
+    mine = [found[env, name] for env in envs]
+    pooled = lambda *strata: interquartile_mean(np.concatenate(strata, axis=-1))  # noqa: E731
+    end = np.concatenate([cell.end for cell in mine])
+    others = [found.get((env, reference)) for env in envs]
+    better = None
+    if name != reference and all(others):
+        better = _improvement(mine, [other for other in others if other])
+    return Standing(
+        name,
+        len(envs),
+        estimate(pooled, *(cell.training for cell in mine)),
+        estimate(pooled, *(cell.end for cell in mine)),
+        better,
+        float((end >= SOLVED).mean()),
+        (end[:, None] > THRESHOLDS).mean(0),
+    )
+
+
+def _improvement(mine: list[Cell], others: list[Cell]) -> Estimate:
+    """Returns the probability that a seed of `mine` beats one of `others` over training, averaged over tasks."""
+
+    def average(*strata):
+        half = len(strata) // 2
+        pairs = zip(strata[:half], strata[half:], strict=True)
+        return np.mean([improvement(a, b) for a, b in pairs], axis=0)
+
+    return estimate(average, *(cell.training for cell in (*mine, *others)))
+
+
+def _nothing_shared(have: set[tuple[str, str]], names: list[str]) -> str:
+    if not have:
+        return "no run of these methods on a task with a known scale"
+    absent = [name for name in names if not any(method == name for _, method in have)]
+    if absent:
+        return f"no run of {', '.join(absent)} on a task with a known scale"
+    return f"no task on which all of {', '.join(names)} were run; choose some with --methods"
+
+
+def table(board: Leaderboard) -> "pandas.DataFrame":
+    """Returns one row per method and task, and one per method over all shared tasks (`env` is empty)."""
+    import pandas
+
+    return pandas.DataFrame([*map(_over_all, board.standings), *map(_by_task, board.cells)])
+
+
+def _over_all(one: Standing) -> dict[str, Any]:
+    row = {"env": "", "method": one.method, "tasks": one.tasks}
+    row |= _columns("training", one.training) | _columns("end", one.end)
+    better = one.improvement
+    return row | (_columns("improvement", better) if better else {}) | {"solved": one.solved}
+
+
+def _by_task(cell: Cell) -> dict[str, Any]:
+    training = estimate(interquartile_mean, cell.training)
+    row = {"env": cell.env, "method": cell.method, "tasks": 1, "rate": cell.chosen.rate}
+    row |= {"seeds": len(cell.training), "source": cell.chosen.source}
+    row |= _columns("training", training)
+    row |= _columns("end", estimate(interquartile_mean, cell.end))
+    row |= {"solved": float((cell.end >= SOLVED).mean())}
+    return row | {
+        "frames_to_reach": float(np.median(cell.reached)),
+        "frames": int(cell.chosen.frames[-1]),
+        "frames_per_second": cell.speed,
+    }
+
+
+def _columns(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -1,0 +1,104 @@
+"""The leaderboard: normalized scores, standings over tasks, and its files."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from splagger.cli import main
+from splagger.errors import RunError
+from splagger.stats.estimates import interquartile_mean
+from splagger.stats.leaderboard import THRESHOLDS, leaderboard, normalized, table
+from tests.synthetic import learning, write_run
+
+FINAL = {  # returns at the end: T-LS is scaled from 2 to 16, the endless maze from 4 to 32
+    ("t-ls", "splagger"): 16.0,
+    ("t-ls", "rnn"): 2.0,
+    ("t-endless", "splagger"): 18.0,
+    ("t-endless", "rnn"): 32.0,
+    ("t-endless", "lstm"): 4.0,
+}
+
+
+def steps_up(final, at, start):
+    """Returns a curve that is `start` before the fraction `at` of training, and `final` from then on."""
+
+    def curve(rate, seed, steps=41):
+        return np.where(np.arange(steps) < at * (steps - 1), start, final) + 0.01 * (seed - 2)
+
+    return curve
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for (env, method), final in FINAL.items():
+        start = 2.0 if env == "t-ls" else 4.0
+        write_run(tmp_path, env, method, steps_up(final, 0.5, start), seeds=range(5))
+    return tmp_path
+
+
+def test_scores_are_0_for_the_random_and_1_for_the_reference_policy():
+    np.testing.assert_allclose(normalized("t-endless", np.array([4.0, 18.0, 32.0])), [0, 0.5, 1])
+
+
+def test_standings_are_over_the_tasks_that_all_methods_have(runs):
+    board = leaderboard(runs, methods=("splagger", "rnn"))
+    assert set(board.envs) == {"t-ls", "t-endless"}
+    scores = {one.method: one for one in board.standings}
+    cells = {(cell.env, cell.method): cell for cell in board.cells}
+    for method, one in scores.items():
+        pooled = np.concatenate([cells[env, method].end for env in board.envs])
+        assert one.end.value == pytest.approx(float(interquartile_mean(pooled)))
+        assert one.end.low <= one.end.value <= one.end.high
+        np.testing.assert_allclose(one.profile, [(pooled > t).mean() for t in THRESHOLDS])
+    # SplAgger wins one task and loses the other.
+    assert scores["rnn"].improvement.value == pytest.approx(0.5)
+    assert scores["splagger"].improvement is None
+    assert scores["splagger"].solved == scores["rnn"].solved == 0.5
+    assert [one.method for one in board.standings] == ["splagger", "rnn"]
+
+
+def test_a_method_that_lacks_a_task_narrows_the_standings(runs):
+    board = leaderboard(runs)
+    assert board.envs == ["t-endless"]
+    assert [one.method for one in board.standings] == ["rnn", "splagger", "lstm"]
+    assert len(board.cells) == len(FINAL)
+
+
+def test_frames_to_reach_a_score_are_those_of_the_smoothed_curve(runs):
+    frame = table(leaderboard(runs)).set_index(["env", "method"])
+    reached = frame["frames_to_reach"]
+    total = frame.loc[("t-ls", "splagger"), "frames"]
+    assert 0.5 * total < reached["t-ls", "splagger"] <= 0.65 * total
+    assert reached["t-ls", "rnn"] == reached["t-endless", "splagger"] == np.inf
+    assert frame.loc[("t-ls", "rnn"), "frames_per_second"] == 3200
+
+
+def test_tasks_without_a_scale_do_not_count(runs):
+    write_run(runs, "walker", "splagger", learning(5.0))
+    assert "walker" not in {cell.env for cell in leaderboard(runs).cells}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"methods": ("lstm", "rnn"), "envs": ("t-ls",)}, "no run of lstm on a task"),
+        ({"methods": ("cnp",)}, "no run of these methods on a task with a known scale"),
+    ],
+)
+def test_nothing_to_compare_is_one_line(runs, chosen, message):
+    with pytest.raises(RunError, match=message):
+        leaderboard(runs, **chosen)
+
+
+def test_the_command_writes_page_figure_and_numbers(runs, tmp_path, capsys):
+    out = tmp_path / "board"
+    main(["leaderboard", str(runs), "--methods", "splagger", "rnn", "--out", str(out)])
+    printed = capsys.readouterr().out
+    assert "P(better than SplAgger)" in printed and "not reached" in printed
+    page = (out / "leaderboard.md").read_text()
+    assert "| RNN |" in page and "leaderboard.png" in page
+    assert (out / "leaderboard.png").read_bytes()[:4] == b"\x89PNG"
+    rows = list(csv.DictReader((out / "leaderboard.csv").read_text().splitlines()))
+    assert [row["method"] for row in rows if not row["env"]] == ["splagger", "rnn"]
+    assert len(rows) == 2 + 4
