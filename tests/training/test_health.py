@@ -105,7 +105,7 @@ MESSAGES = {
     "early": r"faulty declares fixed_length=True, so each of its tasks must end at step 8, but one ended at step "
     r"[1-7]; declare fixed_length=False in its EnvSpec",
     "late": r"must end at step 8, but one did not end there; declare fixed_length=False",
-    "first obs": r"faulty: observation is nan at index 1 at step 0 of a task",
+    "first obs": r"faulty: observation is nan at index 1 at step [04] of a task",
     "middle obs": r"faulty: observation is inf at index 1 at step 2 of a task",
     "last obs": r"faulty: observation is inf at index 1 at step 4 of a task",
     "reward": r"faulty: reward is -inf at step 3 of a task",
