@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from splagger.cli.formatting import one_line
 from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
 from splagger.cli.leaderboard_command import Leaderboard
 from splagger.cli.options import check_options
@@ -59,7 +60,7 @@ def _exit_codes():
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except UserError as error:
-        print(f"splagger: {error}", file=sys.stderr)
+        print(f"splagger: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2)
     except Interrupted:
         print(

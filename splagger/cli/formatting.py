@@ -13,6 +13,17 @@ def number(option: str, text: str) -> float:
         raise SettingError(f"{option} takes numbers or 'paper', got {text!r}") from None
 
 
+def one_line(text: str, longest: int = 1000) -> str:
+    """Returns a message in one line; the middle of a very long one, such as of a pasted text, is left out.
+
+    >>> one_line("no method 'a\\nb'; did you mean\\nab?", 30)
+    "no method 'a b' … id you mean ab?"
+    """
+    text = " ".join(text.splitlines())
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} … {text[-half:]}"
+
+
 def assignments(texts: tuple[str, ...]) -> dict[str, str]:
     """Converts the values of --set to a dictionary."""
     pairs = [_assignment(text) for text in texts]
