@@ -1,6 +1,5 @@
 """Runs and members of runs from what a file says about them."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +7,9 @@ from typing import Any
 
 from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, UserError, one_line
-from splagger.runs.axes import AXES
+from splagger.runs.record import check_arguments
 from splagger.runs.run import Number, Point, Run
 from splagger.tables import lookup
-
-MOST_MEMBERS = 100_000  # of a run in a file; a larger grid is a damaged file
 
 
 def recreate(
@@ -32,7 +29,7 @@ def recreate(
         raise RunError(untrusted(path, code))
     given = {k: v for k, v in {"env": env, "method": method}.items() if v is not None}
     try:
-        _check_arguments(arguments)
+        check_arguments(arguments)
         run = Run.create(**(arguments | given))
     except (UserError, TypeError, ValueError, OverflowError) as error:
         raise RunError(
@@ -46,27 +43,6 @@ def recreate(
         )
     named = arguments["method"]  # kept for the next file, also if the method was passed
     return replace(run, method_path=named) if ":" in named else run
-
-
-def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raises a ValueError for arguments that no run records: wrong types, or too many members."""
-    for name in ("env", "method"):
-        if not isinstance(arguments.get(name), str):
-            raise ValueError(f"its {name} is not a name")
-    for name, kinds in (("frames", int | float), ("episodes", int), ("overrides", Mapping)):
-        value = arguments.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
-            raise ValueError(f"its {name} are {value!r:.80}")
-    counts = [_count(arguments.get(axis.plural)) for axis in AXES]
-    if math.prod(counts) > MOST_MEMBERS:
-        raise ValueError(f"it has {math.prod(counts):,} members")
-
-
-def _count(values: Any) -> int:
-    """Returns the number of values on one axis; a number stands for as many seeds."""
-    if isinstance(values, list | tuple):
-        return len(values)
-    return int(values) if isinstance(values, int | float) and values >= 1 else 1
 
 
 def matching(points: list[Point], wanted: Mapping[str, Number | None], path: Path) -> list[Point]:

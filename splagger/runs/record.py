@@ -1,12 +1,15 @@
 """run.json as a dataclass, with its only reader. Needs no JAX."""
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from splagger.errors import RunError
+from splagger.errors import RunError, one_line
 from splagger.files.storage import digest_of
+from splagger.runs.axes import AXES
 
 DIGEST = "sha256"  # the field with the digest of all others
 
@@ -80,19 +83,23 @@ class RunRecord:
         """Parses run.json; raises a RunError that names `path` and what is wrong with it."""
         try:
             data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise _damaged(path, str(error)) from None
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path, one_line(error)) from None
         if not isinstance(data, dict):
             raise _damaged(path, "it is not a JSON object")
         if data.pop(DIGEST, None) not in (None, digest_of(data)):
             raise _damaged(path, "its content is not what was written")
         for name, names in (("run", ()), ("arguments", ("env", "method"))):
             part = data.get(name)
-            if not isinstance(part, dict) or not all(isinstance(part.get(n), str) for n in names):
+            if not isinstance(part, dict) or not all(_is_name(part.get(n)) for n in names):
                 raise RunError(
                     f"{path} was written by another version or is damaged: it lacks {name!r}"
                     + (f" with {' and '.join(names)}" if names else "")
                 )
+        try:
+            check_arguments(data["arguments"])
+        except ValueError as error:
+            raise _damaged(path, str(error)) from None
         known = {"plan": data["run"]} | {k: data[k] for k in _OPTIONAL if data.get(k) is not None}
         for name, kind in _OPTIONAL.items():
             if name in known and not _has_type(known[name], kind):
@@ -116,6 +123,35 @@ _OPTIONAL: dict[str, Any] = {
     "failed": str,
     "curves_sha256": str,
 }
+
+
+MOST_MEMBERS = 100_000  # of a recorded run; a larger grid is a damaged file
+
+
+def check_arguments(arguments: Mapping[str, Any]) -> None:
+    """Raises a ValueError for arguments that no run records: wrong types, or too many members."""
+    for name in ("env", "method"):
+        if not _is_name(arguments.get(name)):
+            raise ValueError(f"its {name} is not a name")
+    for name, kind in (("frames", int | float), ("episodes", int), ("overrides", Mapping)):
+        value = arguments.get(name)
+        if value is not None and not _has_type(value, kind):
+            raise ValueError(f"its {name} are {value!r:.80}")
+    members = math.prod(_count(arguments.get(axis.plural)) for axis in AXES)
+    if members > MOST_MEMBERS:
+        raise ValueError(f"it has {members:,} members")
+
+
+def _count(values: Any) -> int:
+    """Returns the number of values on one axis; a number stands for as many seeds."""
+    if isinstance(values, list | tuple):
+        return len(values)
+    return int(values) if isinstance(values, int | float) and 1 <= values < math.inf else 1
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a value is text that terminals and figures can show."""
+    return isinstance(value, str) and value.isprintable()
 
 
 def _has_type(value: Any, kind: Any) -> bool:
