@@ -1,7 +1,6 @@
-"""Evaluates a trained agent on new tasks, and records it as a GIF."""
+"""Evaluates a trained agent on new tasks."""
 
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -10,8 +9,7 @@ import numpy as np
 
 from splagger.agents.player import Player
 from splagger.bridges import unwrapped_errors
-from splagger.errors import RunError, SettingError
-from splagger.files.storage import writing
+from splagger.errors import SettingError
 from splagger.ppo.evaluation import episode_returns
 from splagger.ppo.train import FRESH_STREAM
 from splagger.training.compiler import set_up_compiler
@@ -33,7 +31,8 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
         raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
     if tasks > MOST_TASKS:
         raise SettingError(f"an evaluation has at most {MOST_TASKS:,} tasks, got {tasks:,}")
-    _check_seed("seed", seed)
+    if not 0 <= seed < 2**31:
+        raise SettingError(f"seed must be between 0 and 2³¹ - 1, got {seed}")
     env = player.environment("evaluating")
     set_up_compiler()
     batch = min(tasks, env.max_parallel)
@@ -47,46 +46,3 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
 def _score(values: np.ndarray) -> Score:
     margin = 1.96 * values.std(ddof=1) / math.sqrt(len(values))
     return Score(float(values.mean()), float(margin), len(values))
-
-
-def _check_seed(name: str, seed: int) -> None:
-    if not 0 <= seed < 2**31:
-        raise SettingError(f"{name} must be between 0 and 2³¹ - 1, got {seed}")
-
-
-def _check_picture(path: Path) -> None:
-    """Raises before an agent plays if a GIF cannot be written there."""
-    if path.suffix.lower() != ".gif":
-        raise SettingError(f"the name of the picture must end with .gif, got {path}")
-    if path.is_dir():
-        raise SettingError(f"{path} is a folder; name a file")
-    if not path.parent.is_dir():
-        raise RunError(f"cannot write {path} (there is no folder {path.parent})")
-
-
-@unwrapped_errors()
-def watch(player: Player, path: str | Path, seed: int = 0, fps: int = 15) -> float:
-    """Writes a GIF of one meta-episode; returns the agent's cumulative return."""
-    from PIL import Image
-
-    _check_picture(Path(path))
-    _check_seed("task_seed", seed)
-    env, total = player.environment("watching").to_render(), 0.0
-    step = jax.jit(env.step)
-    key, reset_key = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM))
-    state = jax.jit(env.reset)(reset_key)
-    player.reset()
-    frames, done = [env.render(state)], False
-    while not done:
-        key, step_key = jr.split(key)
-        action = player.act(state.obs)
-        state, out = step(step_key, state, jax.numpy.asarray(action))
-        done = bool(out.task_done)
-        player.observe(action, float(out.reward), out.next_obs if done else state.obs, done)
-        total += float(out.reward)
-        if not done:
-            frames.append(env.render(jax.device_get(state)))
-    images = [Image.fromarray(frame).quantize(64) for frame in frames]
-    with writing(path):
-        images[0].save(path, save_all=True, append_images=images[1:], duration=1000 // fps, loop=0)
-    return total

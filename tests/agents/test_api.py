@@ -9,7 +9,7 @@ from PIL import Image
 
 import splagger
 from splagger.agent import Actor
-from splagger.agents import Player
+from splagger.agents import Player, recording
 from splagger.errors import RunError, SettingError
 from splagger.memory import Transition
 from splagger.training.runner import TRAINING_METRICS
@@ -167,6 +167,17 @@ def test_watch_writes_an_animated_gif(player, tmp_path):
     assert earned in {4.0 * right - 3.0 * (4 - right) for right in range(5)}
     with Image.open(tmp_path / "watch.gif") as picture:
         assert picture.format == "GIF" and picture.n_frames > 1
+
+
+def test_watch_returns_pictures_without_a_path_and_shows_the_end_of_every_episode(player):
+    frames = splagger.watch(player, seed=1)
+    steps, episodes = 4 * 5, 4
+    assert len(frames) == steps + episodes * recording.PAUSE
+    assert {(f.shape, str(f.dtype)) for f in frames} == {(frames[0].shape, "uint8")}
+    ends = frames[5 :: 5 + recording.PAUSE]
+    strips = [frame[-recording.STRIP :] for frame in ends]
+    assert not any((strips[0] == strip).all() for strip in strips[1:])  # another return each time
+    assert (frames[-1] == frames[-recording.PAUSE]).all()
 
 
 def test_an_agent_is_loaded_from_a_file_as_it_was_saved(trained, tmp_path):

@@ -1,0 +1,96 @@
+"""Records a trained agent as a GIF."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from splagger.agents.player import Player
+from splagger.bridges import unwrapped_errors
+from splagger.envs.meta import MetaEnv
+from splagger.errors import RunError, SettingError
+from splagger.files.storage import writing
+from splagger.ppo.train import FRESH_STREAM
+
+STRIP = 26  # pixels below each picture, for the caption
+PAUSE = 8  # frames that the end of an episode is shown
+
+
+@unwrapped_errors()
+def record(player: Player, seed: int = 0) -> tuple[list[np.ndarray], float]:
+    """Plays one meta-episode; returns captioned pictures [H, W, 3] and the agent's cumulative return."""
+    if not 0 <= seed < 2**31:
+        raise SettingError(f"task_seed must be between 0 and 2³¹ - 1, got {seed}")
+    env, total = player.environment("watching").to_render(), 0.0
+    step = jax.jit(env.step)
+    key, reset_key = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM))
+    state = jax.jit(env.reset)(reset_key)
+    player.reset()
+    frames, done, time = [_captioned(env.render(state), "")], False, 0
+    while not done:
+        key, step_key = jr.split(key)
+        action = player.act(state.obs)
+        before, (state, out) = state, step(step_key, state, jnp.asarray(action))
+        done, reward, time = bool(out.task_done), float(out.reward), time + 1
+        player.observe(action, reward, out.next_obs if done else state.obs, done)
+        total += reward
+        caption = f"step {time}   reward {reward:+.2f}   return {total:.2f}"
+        if out.episode_done:
+            ended = _end_of_episode(env, step_key, before, action)
+            picture = frames[-1][:-STRIP] if ended is None else env.render(jax.device_get(ended))
+            frames += [_captioned(picture, caption)] * PAUSE
+        if not done:
+            frames.append(_captioned(env.render(jax.device_get(state)), caption))
+    return frames, total
+
+
+def watch(
+    player: Player, path: str | Path | None = None, seed: int = 0, fps: int = 15
+) -> float | list[np.ndarray]:
+    """Writes a GIF of one meta-episode and returns the agent's cumulative return.
+
+    Without a `path`, returns the pictures [H, W, 3] instead, for a notebook.
+    """
+    from PIL import Image
+
+    if path is None:
+        return record(player, seed)[0]
+    _check_path(Path(path))
+    frames, total = record(player, seed)
+    images = [Image.fromarray(frame).quantize(64) for frame in frames]
+    with writing(path):
+        images[0].save(path, save_all=True, append_images=images[1:], duration=1000 // fps, loop=0)
+    return total
+
+
+def _check_path(path: Path) -> None:
+    """Raises before an agent plays if a GIF cannot be written there."""
+    if path.suffix.lower() != ".gif":
+        raise SettingError(f"the name of the picture must end with .gif, got {path}")
+    if path.is_dir():
+        raise SettingError(f"{path} is a folder; name a file")
+    if not path.parent.is_dir():
+        raise RunError(f"cannot write {path} (there is no folder {path.parent})")
+
+
+def _end_of_episode(env: Any, key: Any, state: Any, action: Any) -> Any:
+    """Returns the state in which an episode ended, before the reset; None if only the environment knew it."""
+    if not isinstance(env, MetaEnv):
+        return None
+    noise = env.sample_noise(key)
+    inner, _ = env.env.step(noise.step_key, state.task, state.inner, jnp.asarray(action))
+    return state._replace(inner=inner)
+
+
+def _captioned(picture: Any, caption: str) -> np.ndarray:
+    """Adds a strip with a line of text below a picture."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = np.asarray(picture)
+    strip = Image.new("RGB", (picture.shape[1], STRIP), (255, 255, 255))
+    draw = ImageDraw.Draw(strip)
+    draw.text((8, STRIP // 2), caption, (60, 60, 60), ImageFont.load_default(14), "lm")
+    return np.concatenate([picture, np.asarray(strip)])
