@@ -174,7 +174,8 @@ def unstack(faults: Fault) -> list[Fault | None]:
 def describe(fault: Fault, env: AbstractMetaEnv) -> str:
     """Returns what a fault is, in words, for a fault in plain numbers."""
     if not fault.is_of_environment:
-        return f"{QUANTITIES[int(fault.kind) - REWARD - 1]} is not finite"
+        quantity = QUANTITIES[int(fault.kind) - REWARD - 1]
+        return f"{quantity} {'are' if quantity == 'parameters' else 'is'} not finite"
     name = env.env.spec.name
     if fault.breaks_length:
         found = f"ended at step {fault.step}" if fault.kind == EARLY else "did not end there"

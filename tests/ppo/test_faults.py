@@ -129,4 +129,4 @@ def test_parameters_that_are_not_finite_are_a_fault():
     for bad in (jnp.inf, jnp.nan):
         broken = tree | {"b": (jnp.ones(()), jnp.array([0.0, 1.0, bad]))}
         fault = plain(faults.first(faults.in_parameters(broken, jnp.int32(1))))
-        assert faults.describe(fault, FIXED) == "parameters is not finite"
+        assert faults.describe(fault, FIXED) == "parameters are not finite"

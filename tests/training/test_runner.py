@@ -85,7 +85,7 @@ def test_a_member_that_diverges_is_reported_and_the_others_continue(diverged):
     folder, notes = diverged
     for seed in (0, 1):
         assert re.search(
-            rf"rate 1e\+30, seed {seed} diverged \(NaN or infinity\) at update 1: \w+ is not finite; the",
+            rf"rate 1e\+30, seed {seed} diverged \(NaN or infinity\) at update 1: \w+ (is|are) not finite; the",
             notes,
         )
     record = folder.record()
