@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from splagger.aggregators import AbstractAggregator, absorb, prefixes, read_size
+from splagger.aggregators import AbstractAggregator, Max, absorb, prefixes, read_size
+from splagger.nn.gpu import cuda, split_max
 from splagger.nn.scan import over_axes
 
 
@@ -34,6 +35,9 @@ class SplitAggregation(eqx.Module):
 
     def unroll(self, aggregate, es: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
         """Returns (last aggregate, all T outputs)."""
+        is_max = type(self.aggregator) is Max and self.skip < self.width
+        if is_max and cuda.enabled() and split_max.available():
+            return split_max.unroll(self.skip, self.aggregator.floor, aggregate, es, resets)
         aggregates = prefixes(self.aggregator, aggregate, es[..., self.skip :], resets)
         read = over_axes(self.aggregator.read, resets.ndim)(aggregates)
         last = jax.tree.map(lambda m: m[-1], aggregates)

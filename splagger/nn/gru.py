@@ -9,8 +9,8 @@ from jaxtyping import Array, Bool, Float, Key
 
 from splagger.nn.cells import GRUWeights, gru_cell
 from splagger.nn.encoder import AbstractEncoder, Preparable
-from splagger.nn.gpu import gru_loops
-from splagger.nn.gpu.number_types import matmul, on_gpu
+from splagger.nn.gpu import cuda, gru_hopper, gru_loops
+from splagger.nn.gpu.number_types import HALF, matmul, matmul_types, on_gpu
 from splagger.nn.gpu.recurrence import empty_if, with_rounded_weights
 from splagger.nn.initializers import orthogonal
 from splagger.nn.scan import over_axes, scan_unroll
@@ -76,8 +76,25 @@ class GRU(AbstractEncoder, Preparable):
         return (gru_loops.unroll if on_gpu() else _unroll)(self.weights, state, xs, resets)
 
     def prepared(self) -> "GRU":
-        """Returns the same cell for many steps, with weights in the device's number type."""
-        return with_rounded_weights(self)
+        """Returns the same cell for many steps, with weights in the device's number type and layout."""
+        ready = with_rounded_weights(self)
+        width, inputs = self.candidate_bias.shape[0], self.input_size
+        half = cuda.enabled() and matmul_types() == HALF
+        if not (
+            half and gru_hopper.fits(1, gru_hopper.ROWS, width, inputs) and gru_hopper.available()
+        ):
+            return ready
+        return ActingGRU(*ready.weights, gru_hopper.Step.create(ready.weights))
+
+
+class ActingGRU(GRU):
+    """A GRU for acting on Hopper GPUs: one kernel computes a step of all environments."""
+
+    one_step: gru_hopper.Step
+
+    def step(self, state, x, reset):
+        new = self.one_step(empty_if(reset, state), x)
+        return new, new
 
 
 def _unroll(weights: GRUWeights, state, xs, resets):

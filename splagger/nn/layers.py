@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key
 
 from splagger.nn.encoder import Preparable
-from splagger.nn.gpu.number_types import matmul, matmul_types, rounded
+from splagger.nn.gpu.number_types import LARGE, layer_product, matmul_types, rounded
 from splagger.nn.initializers import uniform_fan_in
 
 
@@ -30,11 +30,11 @@ class Linear(Preparable):
         return cls(weight, uniform_fan_in(bias_key, (outputs,), inputs))
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        return matmul(x, self.weight.T, self.weight.dtype) + self.bias
+        return layer_product(x, self.weight) + self.bias
 
     def prepared(self) -> "Linear":
         """Returns the same layer for many calls, with a large weight in the device's number type."""
-        dtype = matmul_types().forward if self.weight.shape[1] >= 64 else self.weight.dtype
+        dtype = matmul_types().forward if self.weight.shape[1] >= LARGE else self.weight.dtype
         return eqx.tree_at(lambda layer: layer.weight, self, rounded(self.weight, dtype))
 
 

@@ -56,12 +56,9 @@ class GeneratedLinear(eqx.Module):
     terms: Float[Array, " terms"]
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        dtype = self.heads.weight.dtype
-        if _use_kernels():  # their sums are float32
-            wide = matmul(x, self.heads.wide, dtype)
-        else:
-            wide = (rounded(x, dtype) @ self.heads.wide).astype(jnp.float32)
-        return self.terms @ (wide.reshape(self.heads.bias.shape) + self.heads.bias)
+        wide = _products(self.heads, x, self.heads.weight.dtype).astype(jnp.float32)
+        wide = wide.reshape(self.heads.bias.shape) + self.heads.bias
+        return jnp.matmul(self.terms, wide, precision=_precision())
 
 
 class GeneratedLinears(eqx.Module):
@@ -77,6 +74,17 @@ class GeneratedLinears(eqx.Module):
         return _generated(matmul_types(), self.heads, self.terms, x)
 
 
+def _products(heads: LinearHeads, x, dtype):
+    """Returns x Hₖ for all terms side by side; in float32 if kernels compute other layers, as they do."""
+    if _use_kernels():
+        return matmul(x, heads.wide, dtype)
+    return rounded(x, dtype) @ rounded(heads.wide, dtype)
+
+
+def _precision() -> jax.lax.Precision | None:
+    return jax.lax.Precision.HIGHEST if _use_kernels() else None
+
+
 @ft.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _generated(types: MatmulTypes, heads: LinearHeads, terms, x):
     """Computes yₒ = Σₖ z̃ₖ (Σᵢ xᵢ Hᵢₖₒ + bₖₒ) for every sample."""
@@ -84,9 +92,9 @@ def _generated(types: MatmulTypes, heads: LinearHeads, terms, x):
 
 
 def _generated_forward(types, heads, terms, x):
-    wide = rounded(x, types.forward) @ rounded(heads.wide, types.forward)
-    wide = wide.reshape(-1, *heads.bias.shape)
-    y = jnp.einsum("nk,nko->no", terms, wide.astype(jnp.float32)) + terms @ heads.bias
+    wide = _products(heads, x, types.forward).reshape(-1, *heads.bias.shape)
+    sums = jnp.einsum("nk,nko->no", terms, wide.astype(jnp.float32), precision=_precision())
+    y = sums + jnp.matmul(terms, heads.bias, precision=_precision())
     return y, (heads, terms, x, wide)
 
 
@@ -115,10 +123,8 @@ def _by_kernels_forward(kernels, heads, terms, x):
 
 def _by_kernels_backward(kernels, residuals, d_y):
     heads, terms, x = residuals
-    d_half, x_half, weight = (rounded(factor, HALF.backward) for factor in (d_y, x, heads.weight))
-    d_x, d_terms = kernels.by_inputs(d_half, x_half, terms.T, weight)
-    d_heads = LinearHeads(kernels.by_weight(d_half, x_half, terms.T), terms.T @ d_y)
-    return d_heads, d_terms.T + d_y @ heads.bias.T, d_x
+    d_x, d_terms, d_weight = kernels.backward(d_y, x, terms.T, heads.weight)
+    return LinearHeads(d_weight, terms.T @ d_y), d_terms.T + d_y @ heads.bias.T, d_x
 
 
 _generated_by_kernels.defvjp(_by_kernels_forward, _by_kernels_backward)

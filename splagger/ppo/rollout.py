@@ -9,9 +9,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Key
 
 from splagger.agent import Agent, Normalizers
-from splagger.envs import AbstractMetaEnv
+from splagger.envs import AbstractMetaEnv, MetaEnv
 from splagger.memory import Memory, Transition
+from splagger.nn.gpu.number_types import on_gpu
 from splagger.nn.scan import scan_unroll
+from splagger.ppo.staging import in_two_stages
 
 
 class Rollout(NamedTuple):
@@ -53,18 +55,19 @@ def collect(
 ) -> tuple[ActorState, Rollout]:
     """Takes one step for each of `keys`; returns (actors, rollout)."""
     actor = agent.actor()
+    prepare, advance = _stages(env, jax.tree.map(lambda leaf: leaf[0], actors.env))
 
     def draw(key):
         """Draws all random numbers of one step of one environment."""
         latent_key, action_key, env_key = jr.split(key, 3)
-        return agent.sample_noise(latent_key, action_key), env.sample_noise(env_key)
+        return agent.sample_noise(latent_key, action_key), prepare(env.sample_noise(env_key))
 
     def one(actors, noise):
         """Takes one step in one environment."""
         action_noise, env_noise = noise
         obs = actors.env.obs
         action, log_prob = actor.act(actors.memory, obs, action_noise, normalizers, explore)
-        state, step = env.advance(env_noise, actors.env, action)
+        state, step = advance(env_noise, (actors.env, action))
         # Between episodes of a task, the next observation is the first one of the next episode.
         next_obs = jnp.where(step.task_done, step.next_obs, state.obs)
         transition = Transition(obs, action, step.reward, next_obs)
@@ -90,6 +93,22 @@ def _connect(rollout: Rollout, last_obs: Float[Array, "N obs"]) -> Rollout:
     return rollout._replace(
         transitions=rollout.transitions._replace(next_obs=next_obs), reached=reached
     )
+
+
+def _stages(env: AbstractMetaEnv, state):
+    """Returns `env.advance` in two stages: all that depends on its noise alone, and the rest.
+
+    For a JAX environment on a GPU, the first stage is computed for all steps before the loop. A step may draw random
+    numbers from a key, which would take as many kernels as the rest of the step.
+    """
+
+    def advance(noise, rest):
+        return env.advance(noise, *rest)
+
+    if not (on_gpu() and isinstance(env, MetaEnv)):
+        return lambda noise: noise, advance
+    noise = jax.eval_shape(env.sample_noise, jr.key(0))
+    return in_two_stages(advance, noise, (state, env.space.zero()))
 
 
 def _pack(record: Rollout) -> Float[Array, " numbers"]:

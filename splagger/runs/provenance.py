@@ -10,6 +10,9 @@ from typing import Any
 
 import jax
 
+from splagger.nn.gpu import cuda
+from splagger.nn.gpu.number_types import on_gpu
+
 PACKAGES = ("splagger", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 
 
@@ -28,9 +31,8 @@ def provenance(command: str) -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, str]:
-    """The optional GPU kernels that were switched on, see `splagger.nn.gpu.cuda`."""
-    chosen = os.environ.get("SPLAGGER_KERNELS")
-    return {"kernels": chosen} if chosen else {}
+    """Whether the GPU kernels of `splagger.nn.gpu` were used; nothing on other devices."""
+    return {"kernels": "on" if cuda.enabled() else "off"} if on_gpu() else {}
 
 
 def _versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper
+from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper, split_max
 from splagger.nn.gpu.number_types import on_gpu
 
 # XLA tries many block shapes for each matmul on a Hopper GPU. These four are enough: with them, or with NVIDIA's
@@ -22,7 +22,8 @@ def set_up_compiler() -> None:
     """Caches compiled programs on disk, unless JAX is configured otherwise (an empty folder disables its cache).
 
     On a GPU, it selects JAX's own kernel for random numbers. The numbers are the same; inlined, they are half of
-    all operations of a training program. It also compiles our CUDA kernels, if `cuda.enabled()`.
+    all operations of a training program. It also compiles our CUDA kernels, if they are
+    `cuda.enabled`.
     """
     chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
@@ -30,9 +31,9 @@ def set_up_compiler() -> None:
         jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
     if on_gpu() and hasattr(jax.config, "jax_threefry_gpu_kernel_lowering"):
         jax.config.update("jax_threefry_gpu_kernel_lowering", True)
-    if on_gpu() and cuda.enabled():
+    if cuda.enabled():
         with ThreadPoolExecutor() as pool:
-            sources = gru_hopper, generated_layers_hopper
+            sources = gru_hopper, generated_layers_hopper, split_max
             list(pool.map(lambda kernels: kernels.available(), sources))
 
 

@@ -170,6 +170,10 @@ def test_on_a_hopper_gpu_an_actor_matches_its_layers():
 def hopper_gpu(monkeypatch):
     """Pretends that the device is a Hopper GPU whose kernels are compiled."""
     monkeypatch.setattr(hypernetwork, "matmul_types", lambda: HALF)
+    monkeypatch.setattr(cuda, "on_gpu", lambda: True)
+    monkeypatch.setattr(cuda, "is_hopper", lambda: True)
+    monkeypatch.setattr(cuda, "find_compiler", lambda: "nvcc")
+    monkeypatch.delenv("SPLAGGER_KERNELS", raising=False)
     for kernels in (generated_layers_hopper, gru_kernel):
         monkeypatch.setattr(kernels, "available", lambda: True)
 
@@ -181,16 +185,14 @@ def full_size():
 SIZES = 2800, 256, 26, 128
 
 
-def test_the_kernels_are_off_by_default(hopper_gpu, monkeypatch):
-    monkeypatch.delenv("SPLAGGER_KERNELS", raising=False)
-    assert not cuda.enabled()
+def test_the_kernels_can_be_switched_off(hopper_gpu, monkeypatch):
+    monkeypatch.setenv("SPLAGGER_KERNELS", "off")
     assert hypernetwork._choose_kernels(*SIZES) is None
     assert type(jax.eval_shape(lambda: prepare(full_size()))) is Hypernetwork
 
 
-def test_the_kernels_can_be_switched_on(hopper_gpu, monkeypatch):
-    """Other GPUs than Hopper use the kernels in Triton."""
-    monkeypatch.setenv("SPLAGGER_KERNELS", "hopper")
+def test_a_hopper_gpu_uses_the_kernels(hopper_gpu, monkeypatch):
+    """If the CUDA sources do not compile, it uses the kernels in Triton."""
     assert hypernetwork._choose_kernels(*SIZES) is generated_layers_hopper.KERNELS
     assert hypernetwork._choose_kernels(100, *SIZES[1:]) is None
     assert type(jax.eval_shape(lambda: prepare(full_size()))) is ActingHypernetwork
@@ -199,12 +201,17 @@ def test_the_kernels_can_be_switched_on(hopper_gpu, monkeypatch):
     assert type(jax.eval_shape(lambda: prepare(full_size()))) is Hypernetwork
 
 
-@pytest.mark.parametrize("switch, dtype", [("", "f16"), ("hopper", "f32")])
-def test_acting_sums_in_float32_only_if_switched_on(switch, dtype, hopper_gpu, monkeypatch):
+@pytest.mark.parametrize("switch, dtype", [("off", "f16"), ("auto", "f32")])
+def test_layers_without_kernels_round_their_sums_like_those_with_kernels(
+    switch, dtype, hopper_gpu, monkeypatch
+):
+    """Acting and learning then agree: both round products to float16 if there are no kernels, and neither otherwise."""
     monkeypatch.setenv("SPLAGGER_KERNELS", switch)
-    heads, terms, x = jax.tree.map(jnp.asarray, layer(1, 256, 26, 128))
+    heads, terms, x = jax.tree.map(jnp.asarray, layer(3, 256, 26, 4))
     act = lambda x: GeneratedLinear(heads.prepared(), terms[0])(x)  # noqa: E731
-    assert f"(tensor<256xf16>, tensor<256x3328xf16>) -> tensor<3328x{dtype}>" in lowered(act, x[0])
+    assert f"(tensor<256xf16>, tensor<256x104xf16>) -> tensor<104x{dtype}>" in lowered(act, x[0])
+    learn = lambda x: hypernetwork._generated(HALF, heads, terms, x)  # noqa: E731
+    assert f"(tensor<3x256xf16>, tensor<256x104xf16>) -> tensor<3x104x{dtype}>" in lowered(learn, x)
 
 
 def test_a_cpu_ignores_the_switch(monkeypatch):
@@ -221,7 +228,7 @@ def test_a_cpu_ignores_the_switch(monkeypatch):
 
         return jax.jit(run).lower(*shapes).as_text()
 
-    monkeypatch.delenv("SPLAGGER_KERNELS", raising=False)
+    monkeypatch.setenv("SPLAGGER_KERNELS", "off")
     off = lower()
-    monkeypatch.setenv("SPLAGGER_KERNELS", "hopper")
+    monkeypatch.setenv("SPLAGGER_KERNELS", "on")
     assert lower() == off and "splagger_generated" not in off

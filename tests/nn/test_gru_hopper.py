@@ -1,7 +1,9 @@
 """The GRU's CUDA kernels: their switch, sizes and lowering; on a Hopper GPU, they also match the definition."""
 
 import functools as ft
+import itertools
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +11,12 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from splagger.errors import SettingError
 from splagger.nn import GRU
+from splagger.nn import gru as gru_module
 from splagger.nn.gpu import cuda, gru_hopper, gru_kernel, gru_loops
 from splagger.nn.gpu.number_types import FULL, HALF
+from splagger.nn.gru import ActingGRU
 
 hopper = pytest.mark.skipif(not gru_hopper.available(), reason="needs a Hopper GPU and nvcc")
 
@@ -54,7 +59,7 @@ def test_the_kernels_can_be_lowered_for_a_gpu():
     resets = jnp.zeros((2, 5, 16), bool)
     lower = lambda f: jax.jit(jax.vmap(f)).trace(*args, resets).lower(lowering_platforms=("cuda",))  # noqa: E731
     whole = lower(ft.partial(differentiate, recur)).as_text()
-    assert all(f"@{target}(" in whole for target in gru_hopper.TARGETS[1:])
+    assert all(f"@{target}(" in whole for target in gru_hopper.TARGETS[1:3])
     assert "tensor<2x5x16x128xf16>" in whole
     forward = lower(recur).as_text()
     assert f"@{gru_hopper.TARGETS[0]}(" in forward and gru_hopper.TARGETS[1] not in forward
@@ -89,34 +94,95 @@ def test_on_a_hopper_gpu_the_kernels_match_the_definition(sizes, together):
         assert np.linalg.norm(a - b) < 0.01 * np.linalg.norm(b)
 
 
+@hopper
+@pytest.mark.parametrize("inputs, rows", [(80, 16), (90, 20)])
+def test_on_a_hopper_gpu_a_step_matches_the_definition(inputs, rows):
+    cells, state, xs = sequences(3, 1, rows, inputs)
+    with jax.default_matmul_precision("float32"):
+        exact = jax.vmap(lambda cell, h, x: jax.vmap(lambda h, x: cell.step(h, x, False)[0])(h, x))
+        exact = jax.jit(exact)(cells, state, xs[:, 0])
+    act = lambda cell, h, x: jax.vmap(gru_hopper.Step.create(cell.weights))(h, x)  # noqa: E731
+    result = jax.jit(jax.vmap(act))(cells, state, xs[:, 0])
+    assert np.linalg.norm(result - exact) < 0.002 * np.linalg.norm(exact)
+
+
+def test_weights_of_a_step_have_the_documented_order():
+    """Each number is where `one_step` of gru_hopper.cu reads it."""
+    weight = np.random.default_rng(0).normal(size=(3 * 256, 336)).astype(np.float32)
+    ordered = np.asarray(gru_hopper._for_threads(jnp.asarray(weight)))
+    for gate, neuron, k in itertools.product(range(3), range(0, 256, 5), range(336)):
+        block, tile, group = neuron // 32, neuron % 32 // 8, neuron % 8
+        word = (
+            8 * gate + 2 * tile + k % 16 // 8
+        )  # of the 24 words that a thread reads of a tile of inputs
+        place = block, k // 16, word // 4, group, k % 8 // 2, word % 4, k % 2
+        assert ordered[place] == weight[256 * gate + neuron, k]
+
+
+def test_environments_share_one_call_per_step():
+    """Rows are padded to 16, and each run's weights are given once."""
+    cells, state, xs = jax.eval_shape(lambda: sequences(2, 1, 10, 90))
+    act = lambda cell, h, x: jax.vmap(gru_hopper.Step.create(cell.weights))(h, x[0])  # noqa: E731
+    lowered = jax.jit(jax.vmap(act)).trace(cells, state, xs).lower(lowering_platforms=("cuda",))
+    (call,) = [line for line in lowered.as_text().splitlines() if "@splagger_gru_step" in line]
+    assert "tensor<2x16x128xf16>" in call and "tensor<2x8x24x6x8x4x4x2xf16>" in call
+
+
 @pytest.fixture
 def hopper_gpu(monkeypatch):
     """Pretends that the device is a Hopper GPU whose kernels are compiled."""
     monkeypatch.setattr(gru_loops, "matmul_types", lambda: HALF)
-    for kernels in (gru_hopper, gru_kernel):
-        monkeypatch.setattr(kernels, "available", lambda: True)
+    for module in (cuda, gru_kernel):
+        monkeypatch.setattr(module, "on_gpu", lambda: True)
+    monkeypatch.setattr(cuda, "is_hopper", lambda: True)
+    monkeypatch.setattr(cuda, "find_compiler", lambda: "nvcc")
+    monkeypatch.setattr(gru_hopper, "available", lambda: True)
+    monkeypatch.delenv("SPLAGGER_KERNELS", raising=False)
 
 
-def chosen():
+def chosen() -> Any:
     gru = jax.eval_shape(lambda: GRU.create(jr.key(0), 80, 256))
     return gru_loops._choose(gru.weights, jnp.zeros((5, 16), bool))
 
 
-@pytest.mark.parametrize("value", [None, "", "triton", "1"])
-def test_the_kernels_are_off_by_default(value, hopper_gpu, monkeypatch):
-    """A Hopper GPU uses the Triton kernels of the GRU, unless the variable is "hopper"."""
-    monkeypatch.delenv("SPLAGGER_KERNELS", raising=False)
+@pytest.mark.parametrize("value", [None, "", "auto", "on"])
+def test_a_hopper_gpu_with_a_compiler_uses_the_kernels(value, hopper_gpu, monkeypatch):
     if value is not None:
         monkeypatch.setenv("SPLAGGER_KERNELS", value)
-    assert not cuda.enabled()
-    assert chosen().func is gru_loops.recur
-    assert chosen().args == (gru_loops.Loops(HALF, True, False),)
-
-
-def test_the_kernels_can_be_switched_on(hopper_gpu, monkeypatch):
-    monkeypatch.setenv("SPLAGGER_KERNELS", "hopper")
     assert cuda.enabled()
     assert chosen() is gru_hopper.recur
+    monkeypatch.setattr(gru_module, "matmul_types", lambda: HALF)
+    assert isinstance(GRU.create(jr.key(0), 80, 256).prepared(), ActingGRU)
+    assert type(GRU.create(jr.key(0), 80, 128).prepared()) is GRU
+
+
+def test_the_kernels_can_be_switched_off(hopper_gpu, monkeypatch):
+    """Then XLA does everything: the GRU's steps do not use Triton either."""
+    monkeypatch.setenv("SPLAGGER_KERNELS", "off")
+    assert not cuda.enabled() and not gru_kernel.available()
+    assert chosen().args == (gru_loops.Loops(HALF, False, False),)
+
+
+@pytest.mark.parametrize("missing", ["find_compiler", "is_hopper", "triton"])
+def test_other_gpus_use_fewer_kernels(missing, hopper_gpu, monkeypatch):
+    """Without the compiler, or on another GPU, Triton takes the GRU's steps if JAX still has it."""
+    monkeypatch.setattr(cuda, "find_compiler", lambda: None)
+    if missing == "is_hopper":
+        monkeypatch.setattr(cuda, "is_hopper", lambda: False)
+    if missing == "triton":
+        monkeypatch.setattr(gru_kernel, "triton", None)
+    device = type("Device", (), {"compute_capability": "9.0"})
+    monkeypatch.setattr(jax, "local_devices", lambda: [device])
+    assert not cuda.enabled()
+    assert chosen().args == (gru_loops.Loops(HALF, missing != "triton", False),)
+
+
+def test_an_unknown_value_of_the_switch_is_refused(monkeypatch):
+    monkeypatch.setenv("SPLAGGER_KERNELS", "hoper")
+    with pytest.raises(
+        SettingError, match="SPLAGGER_KERNELS must be one of auto, on, off; got 'hoper'"
+    ):
+        cuda.enabled()
 
 
 def test_a_cpu_ignores_the_switch(monkeypatch):
@@ -128,7 +194,7 @@ def test_a_cpu_ignores_the_switch(monkeypatch):
         unroll = jax.jit(lambda gru, *args: gru.unroll_batch(*args))  # a new function, traced again
         return unroll.lower(*args, jnp.zeros((5, 16), bool)).as_text()
 
-    monkeypatch.delenv("SPLAGGER_KERNELS", raising=False)
+    monkeypatch.setenv("SPLAGGER_KERNELS", "off")
     off = lower()
-    monkeypatch.setenv("SPLAGGER_KERNELS", "hopper")
+    monkeypatch.setenv("SPLAGGER_KERNELS", "on")
     assert lower() == off and "splagger_gru" not in off

@@ -11,7 +11,7 @@ import pytest
 from splagger.agent import Network
 from splagger.envs import MetaEnv, TMaze
 from splagger.memory import EmbeddingSizes
-from splagger.nn import GRU, Linear
+from splagger.nn import GRU, Linear, layers
 from splagger.nn import gru as gru_module
 from splagger.nn import lstm as lstm_module
 from splagger.nn.gpu import gru_loops, number_types
@@ -43,6 +43,22 @@ def test_numbers_outside_the_range_of_float16_are_clipped():
     ).sum()
     value, grads = jax.jit(jax.value_and_grad(loss))(gru)
     assert np.isfinite(value) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
+
+
+@pytest.mark.parametrize("inputs", [5, 200])
+def test_acting_and_learning_round_a_layer_alike(inputs, monkeypatch):
+    """Outputs are equal to the last bits of float32, and derivatives are those of a plain product."""
+    layer, x = Linear.create(jr.key(0), inputs, 7), jr.normal(jr.key(1), (9, inputs))
+    total = lambda call: lambda layer, x: jnp.sum(jnp.sin(jax.vmap(lambda x: call(layer, x))(x)))  # noqa: E731
+    plain = jax.grad(total(lambda layer, x: layer.weight @ x + layer.bias), argnums=(0, 1))
+    expected = plain(layer, x)
+    for module in (number_types, layers):
+        monkeypatch.setattr(module, "matmul_types", lambda: HALF)
+    acted = jax.vmap(layer.prepared())(x)
+    np.testing.assert_allclose(acted, jax.vmap(layer)(x), rtol=1e-5, atol=1e-6)
+    grads = jax.grad(total(lambda layer, x: layer(x)), argnums=(0, 1))(layer, x)
+    for a, b in zip(*map(jax.tree.leaves, (grads, expected)), strict=True):
+        assert np.linalg.norm(a - b) < 0.005 * np.linalg.norm(b)
 
 
 def test_a_prepared_custom_layer_keeps_its_class():

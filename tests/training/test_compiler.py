@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
-from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper
+from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper, split_max
 from splagger.training import compiler
 
 
@@ -64,14 +64,15 @@ def test_the_kernel_for_random_numbers_is_used_on_gpus_only(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "gpu, switch, expected", [(True, "hopper", 2), (True, "", 0), (False, "hopper", 0)]
+    "gpu, switch, expected", [(True, "on", 3), (True, "off", 0), (False, "on", 0)]
 )
 def test_cuda_kernels_are_compiled_on_gpus_if_switched_on(gpu, switch, expected, monkeypatch):
     compiled = []
-    for module in (gru_hopper, generated_layers_hopper):
+    for module in (gru_hopper, generated_layers_hopper, split_max):
         monkeypatch.setattr(module, "available", lambda module=module: compiled.append(module))
     monkeypatch.setenv("SPLAGGER_KERNELS", switch)
-    monkeypatch.setattr(compiler, "on_gpu", lambda: gpu)
+    for module in (compiler, compiler.cuda):
+        monkeypatch.setattr(module, "on_gpu", lambda: gpu)
     name = "jax_threefry_gpu_kernel_lowering"
     before = getattr(jax.config, name)
     try:

@@ -1,6 +1,6 @@
 """The package's CUDA sources, compiled on first use, cached on disk, and called by XLA.
 
-They are optional: see `enabled`. Without NVIDIA's compiler, or on other devices, JAX and Triton do the same work.
+Without NVIDIA's compiler, or on other devices, JAX and Triton do the same work: see `enabled`.
 """
 
 import ctypes
@@ -16,18 +16,34 @@ from pathlib import Path
 
 import jax
 
-SWITCH, ON = "SPLAGGER_KERNELS", "hopper"
+from splagger.errors import SettingError
+from splagger.nn.gpu.number_types import on_gpu
+
+SWITCH, VALUES = "SPLAGGER_KERNELS", ("auto", "on", "off")
+HEADER = Path(__file__).with_name("foreign.h")
 
 
 def enabled() -> bool:
-    """Returns whether the environment variable SPLAGGER_KERNELS is set to "hopper".
+    """Returns whether kernels replace JAX's operations where the sizes allow it, as SPLAGGER_KERNELS says.
 
-    It switches on the CUDA kernels (`gru_hopper`, `generated_layers_hopper`) and the Triton kernels of
-    `generated_layers`. They apply where the device and the sizes allow it, and never on a CPU. They are off by
-    default, because their effect on numerical errors over a whole training is not fully measured
-    (docs/performance.md). The variable is read when a program is traced.
+    - "auto", the default: on a Hopper GPU with NVIDIA's compiler. Other GPUs use a kernel for the GRU's steps only.
+    - "off": never, not even for the GRU's steps.
+    - "on": on every GPU. Kernels of `generated_layers` replace those that need a Hopper GPU or the compiler.
+
+    CPUs never use kernels. The variable is read when a program is traced.
     """
-    return os.environ.get(SWITCH) == ON
+    chosen = switch()
+    if not on_gpu():
+        return False
+    return chosen == "on" or (chosen == "auto" and is_hopper() and find_compiler() is not None)
+
+
+def switch() -> str:
+    """Returns the value of SPLAGGER_KERNELS."""
+    chosen = os.environ.get(SWITCH) or VALUES[0]
+    if chosen not in VALUES:
+        raise SettingError(f"{SWITCH} must be one of {', '.join(VALUES)}; got {chosen!r}")
+    return chosen
 
 
 def is_hopper() -> bool:
@@ -70,7 +86,8 @@ def _compiled(source: Path, compiler: str, architecture: str) -> Path:
         *("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-I", jax.ffi.include_dir()),
         f"-gencode=arch=compute_{architecture},code=sm_{architecture}",
     ]
-    identity = source.read_bytes() + " ".join([compiler, jax.__version__, *options]).encode()
+    sources = source.read_bytes() + HEADER.read_bytes()
+    identity = sources + " ".join([compiler, jax.__version__, *options]).encode()
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     name = f"{source.stem}-{hashlib.sha256(identity).hexdigest()[:16]}.so"
     target = base / "splagger" / "cuda" / name

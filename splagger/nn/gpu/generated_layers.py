@@ -17,16 +17,17 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Shaped
+
+from splagger.nn.gpu.gru_kernel import triton
+from splagger.nn.gpu.number_types import HALF, rounded
 
 
 class Kernels(NamedTuple):
-    """One implementation of the three functions."""
+    """One implementation: `forward` as below, and `backward`, which returns all three derivatives."""
 
     forward: Callable
-    by_inputs: Callable
-    by_weight: Callable
+    backward: Callable
 
 
 class Tiles(NamedTuple):
@@ -112,10 +113,24 @@ def by_weight(
     return d_weight.reshape(inputs, count, outputs)
 
 
-KERNELS = Kernels(forward, by_inputs, by_weight)
+def backward(
+    d_y: Float[Array, "B O"],
+    x: Float[Array, "B I"],
+    terms: Float[Array, "K B"],
+    weight: Float[Array, "I K O"],
+    interpret: bool = False,
+) -> tuple[Float[Array, "B I"], Float[Array, "K B"], Float[Array, "I K O"]]:
+    """Returns (dx, ⟨dy Hₖᵀ, x⟩ for every term and sample, dH)."""
+    d_y, x, weight = (rounded(factor, HALF.backward) for factor in (d_y, x, weight))
+    d_x, d_terms = by_inputs(d_y, x, terms, weight, interpret)
+    return d_x, d_terms, by_weight(d_y, x, terms, interpret)
+
+
+KERNELS = Kernels(forward, backward)
 
 
 def _parameters(tiles: Tiles):
+    assert triton is not None
     params = triton.CompilerParams(num_warps=tiles.warps, num_stages=tiles.stages)
     return {"compiler_params": params}
 

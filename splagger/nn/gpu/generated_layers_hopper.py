@@ -1,6 +1,6 @@
 """Generated layers for Hopper GPUs, by CUDA kernels (`generated_layers_hopper.cu`).
 
-The first three functions replace those of `generated_layers`. `Actor` computes all layers of an acting policy
+`forward` and `backward` replace those of `generated_layers`. `Actor` computes all layers of an acting policy
 with one kernel.
 
 The kernels read a right factor [inner, columns] in chunks of 64 × 128. A chunk consists of tiles with 8 columns
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Shaped
 
 from splagger.nn.gpu import cuda
+from splagger.nn.gpu.batching import one_call_per_run
 from splagger.nn.gpu.generated_layers import Kernels
 from splagger.nn.gpu.number_types import HALF, on_gpu, rounded
 
@@ -25,6 +26,8 @@ TARGETS = (
     "splagger_generated_by_inputs",
     "splagger_generated_by_weight",
     "splagger_generated_act",
+    "splagger_generated_round_left",
+    "splagger_generated_round_right",
 )
 ROWS, COLUMNS, INNER, TILE = 128, 128, 64, 8
 SIZES, MOST_TERMS, MOST_SAMPLES = (128, 256), 64, 6_000
@@ -70,20 +73,39 @@ def by_inputs(
 
 
 def by_weight(
-    d_y: Shaped[Array, "B O"], x: Shaped[Array, "B I"], terms: Float[Array, "K B"]
+    d_y: Shaped[Array, "b o 4 2 16 8 4 2"], x: Shaped[Array, "I b64"], terms: Float[Array, "K B"]
 ) -> Float[Array, "I K O"]:
-    """Computes dHₖ = xᵀ (z̃ₖ dy)."""
-    missing = -len(x) % INNER
-    padded = jnp.pad(x, ((0, missing), (0, 0))).T
-    shape = jax.ShapeDtypeStruct((x.shape[1], len(terms), d_y.shape[1]), jnp.float32)
-    return _call(TARGETS[2], shape)(
-        padded,
-        inner_samples(jnp.pad(d_y, ((0, missing), (0, 0)))),
-        jnp.pad(terms, ((0, 0), (0, missing))),
+    """Computes dHₖ = xᵀ (z̃ₖ dy), given factors in the kernel's order, padded to whole chunks of samples."""
+    shape = jax.ShapeDtypeStruct((len(x), len(terms), COLUMNS * d_y.shape[1]), jnp.float32)
+    padded = jnp.pad(terms, ((0, 0), (0, x.shape[1] - terms.shape[1])))
+    return _call(TARGETS[2], shape)(x, d_y, padded)
+
+
+def backward(
+    d_y: Float[Array, "B O"],
+    x: Float[Array, "B I"],
+    terms: Float[Array, "K B"],
+    weight: Float[Array, "I K O"],
+) -> tuple[Float[Array, "B I"], Float[Array, "K B"], Float[Array, "I K O"]]:
+    """Returns (dx, ⟨dy Hₖᵀ, x⟩ for every term and sample, dH).
+
+    One kernel per factor writes it in all orders. XLA would transpose it several times.
+    """
+    (samples, inputs), outputs = x.shape, d_y.shape[1]
+    chunks = -(-samples // INNER)
+    half = lambda *shape: jax.ShapeDtypeStruct(shape, HALF.backward)  # noqa: E731
+    left = half(samples, inputs), half(inputs, chunks * INNER)
+    right = (
+        half(samples, outputs),
+        half(chunks, outputs // COLUMNS, 4, 2, COLUMNS // TILE, TILE, 4, 2),
     )
+    x_half, x_ordered = _call(TARGETS[4], left)(x)
+    d_half, d_ordered = _call(TARGETS[5], right)(d_y)
+    d_x, d_terms = by_inputs(d_half, x_half, terms, rounded(weight, HALF.backward))
+    return d_x, d_terms, by_weight(d_ordered, x_ordered, terms)
 
 
-KERNELS = Kernels(forward, by_inputs, by_weight)
+KERNELS = Kernels(forward, backward)
 
 
 def inner_inputs(weight: Shaped[Array, "I K O"]) -> Shaped[Array, "K o i 8 16 8 8"]:
@@ -105,7 +127,10 @@ def inner_outputs(weight: Shaped[Array, "I K O"]) -> Shaped[Array, "K i o 8 16 8
 
 
 def inner_samples(d_y: Shaped[Array, "B O"]) -> Shaped[Array, "b o 4 2 16 8 4 2"]:
-    """Reorders dy, with samples as the inner axis: each thread owns 16 in a row (`by_weight` in the .cu file)."""
+    """Reorders dy, with samples as the inner axis: each thread owns 16 in a row (`by_weight` in the .cu file).
+
+    This is the definition of what the kernel `round_factor` writes.
+    """
     samples, outputs = d_y.shape
     tiles = d_y.reshape(samples // INNER, 4, 4, 2, 2, outputs // COLUMNS, COLUMNS // TILE, TILE)
     return tiles.transpose(0, 5, 2, 3, 6, 7, 1, 4)
@@ -144,28 +169,13 @@ class Actor(eqx.Module):
 
 
 def _act_batch(x: Shaped[Array, "B in"], terms: Float[Array, "B terms"], *layers):
-    """Returns the outputs of a batch, which is padded to whole blocks."""
-    pad = lambda a: jnp.pad(a, ((0, -len(a) % ACTING_ROWS), (0, 0)))  # noqa: E731
-    padded = pad(x), pad(terms)
-    shape = jax.ShapeDtypeStruct((len(padded[0]), MOST_OUTPUTS), jnp.float32)
-    return _call(TARGETS[3], shape)(*padded, *layers)[: len(x)]
+    """Returns the outputs of a batch of whole blocks."""
+    return _call(TARGETS[3], jax.ShapeDtypeStruct((len(x), MOST_OUTPUTS), jnp.float32))(
+        x, terms, *layers
+    )
 
 
-@jax.custom_batching.custom_vmap
-def _act(x, terms, *layers):
-    return _act_batch(x[None], terms[None], *layers)[0]
-
-
-@_act.def_vmap
-def _act_mapped(size, mapped, x, terms, *layers):
-    if any(mapped[2:]):  # mapped over policies, with one sample each
-        one = lambda x, terms, *layers: _act_batch(x[None], terms[None], *layers)[0]  # noqa: E731
-        return jax.vmap(one, in_axes=[0 if m else None for m in mapped])(x, terms, *layers), True
-    both = [
-        a if m else jnp.broadcast_to(a, (size, *a.shape))
-        for a, m in zip((x, terms), mapped[:2], strict=True)
-    ]
-    return _act_batch(*both, *layers), True
+_act = one_call_per_run(_act_batch, ACTING_ROWS)
 
 
 def _for_warps(weight: Shaped[Array, "256 K O"]) -> Shaped[Array, "8 8 K o 8 4 2 2 2"]:

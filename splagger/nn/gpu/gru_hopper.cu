@@ -13,13 +13,7 @@
 //
 // Arrays are row-major with the runs first. Arguments and their derivatives are [T, N, H, 4], in the order q, r, z, n.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
-#include "xla/ffi/api/ffi.h"
+#include "foreign.h"
 
 namespace {
 
@@ -99,17 +93,11 @@ __device__ __forceinline__ void multiply_bfloat(float (&d)[4], const uint32_t (&
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// The forward loop uses exact float32 functions. The acting agent computes the same states with other instructions.
-// A difference in the last float32 bits can become one in the last float16 bits when states are rounded.
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-
-// The backward loop tolerates errors in the last bits.
-__device__ __forceinline__ float fast_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+// Both have an absolute error of about 2e-7, far less than the rounding of states to float16.
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 
 // Computes 1 - 2 / (1 + exp 2x). If exp overflows to infinity, the quotient is 0.
-__device__ __forceinline__ float fast_tanh(float x) {
-  return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x));
-}
+__device__ __forceinline__ float tanh_of(float x) { return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x)); }
 
 __device__ __forceinline__ uint32_t halves(float x, float y) {
   const __half2 pair = __floats2half2_rn(x, y);
@@ -299,7 +287,7 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
       r[j] = even[0][j] + odd[0][j] + biases[1][j % 2];
       z[j] = even[1][j] + odd[1][j] + biases[2][j % 2];
       n[j] = from_input[j] + biases[3][j % 2];
-      const float candidate = tanhf(n[j] + sigmoid(r[j]) * q[j]);
+      const float candidate = tanh_of(n[j] + sigmoid(r[j]) * q[j]);
       h[j] = candidate + sigmoid(z[j]) * (before - candidate);
       kept[j] = later >> row & 1 ? 0.0f : h[j];
     }
@@ -396,9 +384,9 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const float2 qr = floats(words[2 * j]), zn = floats(words[2 * j + 1]);
-      const float q = qr.x, r = fast_sigmoid(qr.y);
-      z[j] = fast_sigmoid(zn.x);
-      const float n = fast_tanh(zn.y + r * q);
+      const float q = qr.x, r = sigmoid(qr.y);
+      z[j] = sigmoid(zn.x);
+      const float n = tanh_of(zn.y + r * q);
       const float by_n = (1.0f - z[j]) * (1.0f - n * n);
       slopes[j][0] = by_n * r;
       slopes[j][1] = by_n * q * r * (1.0f - r);
@@ -506,118 +494,158 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
   meet();  // other blocks may still be receiving from this shared memory
 }
 
-namespace ffi = xla::ffi;
-using Halves = ffi::Buffer<ffi::F16>;
-using Bfloats = ffi::Buffer<ffi::BF16>;
-using Floats = ffi::Buffer<ffi::F32>;
-using Flags = ffi::Buffer<ffi::PRED>;
+// ---------------------------------------------------------------------------------------------------------------
+// One step, for acting. A block computes 32 neurons of 16 sequences. Its warps share the inner axis, 256 states and
+// then the inputs, and add their parts in shared memory. Weights are stored in the order in which threads read them
+// (see `gru_hopper.Step`), and each thread reads all of its weights at once.
 
-ffi::Error error_of(cudaError_t status) {
-  return status == cudaSuccess ? ffi::Error::Success() : ffi::Error::Internal(cudaGetErrorString(status));
+constexpr int STEP_BLOCKS = 8, STEP_NEURONS = H / STEP_BLOCKS, STEP_TILES = STEP_NEURONS / 8;
+constexpr int STEP_SUMS = 4 * STEP_NEURONS + 8;  // a row of partial sums of q, r, z and n, padded
+
+template <int INPUT_TILES>
+__global__ void __launch_bounds__(THREADS, 1)
+    one_step(const __half* __restrict__ x, const float* __restrict__ state, const uint4* __restrict__ weight,
+             const float* __restrict__ bias, float* __restrict__ next, int rows) {
+  constexpr int TILES = H / 16 + INPUT_TILES, MINE_AT_MOST = (TILES + WARPS - 1) / WARPS;
+  extern __shared__ __align__(16) float sums[];  // [WARPS][ROWS][STEP_SUMS]
+  const int block = blockIdx.x % STEP_BLOCKS, cluster = blockIdx.x / STEP_BLOCKS, run = cluster / (rows / ROWS);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4;
+  const size_t first = static_cast<size_t>(cluster) * ROWS;  // the first sequence
+
+  uint4 right[MINE_AT_MOST][6];  // [r, z, n][tile of 8 neurons][2]
+#pragma unroll
+  for (int i = 0; i < MINE_AT_MOST; ++i)
+    if (warp + WARPS * i < TILES)
+#pragma unroll
+      for (int j = 0; j < 6; ++j)
+        right[i][j] = weight[((static_cast<size_t>(run * STEP_BLOCKS + block) * TILES + warp + WARPS * i) * 6 + j) * 32 + lane];
+
+  float total[4][STEP_TILES][4] = {};  // in the order q, r, z, n
+#pragma unroll
+  for (int i = 0; i < MINE_AT_MOST; ++i) {
+    const int tile = warp + WARPS * i;
+    const bool is_state = i < H / 16 / WARPS;  // known when compiled
+    if (tile >= TILES) continue;
+    uint32_t a[4];
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      const size_t row = first + group + p % 2 * 8;
+      const int column = 16 * tile + p / 2 * 8 + 2 * pair;
+      if (is_state) {
+        const float2 h = *reinterpret_cast<const float2*>(state + row * H + column);
+        a[p] = halves(h.x, h.y);
+      } else {
+        a[p] = *reinterpret_cast<const uint32_t*>(x + row * (16 * INPUT_TILES) + column - H);
+      }
+    }
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate)
+#pragma unroll
+      for (int t = 0; t < STEP_TILES; ++t) {
+        const uint4 four = right[i][2 * gate + t / 2];
+        const uint32_t b[2] = {t % 2 ? four.z : four.x, t % 2 ? four.w : four.y};
+        multiply_half(total[gate < 2 ? 1 + gate : is_state ? 0 : 3][t], a, b);
+      }
+  }
+#pragma unroll
+  for (int kind = 0; kind < 4; ++kind)
+#pragma unroll
+    for (int t = 0; t < STEP_TILES; ++t)
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        *reinterpret_cast<float2*>(
+            &sums[(warp * ROWS + group + 8 * i) * STEP_SUMS + kind * STEP_NEURONS + 8 * t + 2 * pair]) =
+            make_float2(total[kind][t][2 * i], total[kind][t][2 * i + 1]);
+
+  const int row = threadIdx.x / 16, own = threadIdx.x % 16 * 2, neuron = block * STEP_NEURONS + own;
+  float arguments[4][2];
+#pragma unroll
+  for (int kind = 0; kind < 4; ++kind) {
+    const float2 b = *reinterpret_cast<const float2*>(bias + (static_cast<size_t>(run) * 4 + kind) * H + neuron);
+    arguments[kind][0] = b.x, arguments[kind][1] = b.y;
+  }
+  const float2 before = *reinterpret_cast<const float2*>(state + (first + row) * H + neuron);
+  __syncthreads();
+#pragma unroll
+  for (int kind = 0; kind < 4; ++kind)
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) {
+      const float2 part =
+          *reinterpret_cast<const float2*>(&sums[(w * ROWS + row) * STEP_SUMS + kind * STEP_NEURONS + own]);
+      arguments[kind][0] += part.x, arguments[kind][1] += part.y;
+    }
+  float h[2] = {before.x, before.y};
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    const float candidate = tanh_of(arguments[3][j] + sigmoid(arguments[1][j]) * arguments[0][j]);
+    h[j] = candidate + sigmoid(arguments[2][j]) * (h[j] - candidate);
+  }
+  *reinterpret_cast<float2*>(next + (first + row) * H + neuron) = make_float2(h[0], h[1]);
 }
 
-// The sizes of the reset flags [runs …, steps, rows].
-struct Sizes {
-  int runs, steps, rows;
-};
+using foreign::Array;
+using foreign::Result;
 
-Sizes sizes_of(const Flags& resets) {
-  const auto dims = resets.dimensions();
-  const int rank = static_cast<int>(dims.size());
-  int64_t runs = 1;
-  for (int i = 0; i + 2 < rank; ++i) runs *= dims[i];
-  return {static_cast<int>(runs), static_cast<int>(dims[rank - 2]), static_cast<int>(dims[rank - 1])};
-}
-
-template <int INPUT_TILES, bool KEEP>
-ffi::Error launch_forward(cudaStream_t stream, int segments, const Halves& xs, const Flags& resets,
-                          const Halves& hidden_weight, const Halves& input_weight, const Floats& bias,
-                          const Floats& state, void* hs, void* arguments) {
-  const Sizes sizes = sizes_of(resets);
-  const int blocks = sizes.runs * (sizes.rows / ROWS) * segments * BLOCKS;
-  forward_loop<INPUT_TILES, KEEP><<<blocks, THREADS, (sizes.steps + 1) * sizeof(uint16_t), stream>>>(
-      static_cast<const __half*>(xs.untyped_data()), static_cast<const uint8_t*>(resets.untyped_data()),
-      static_cast<const __half*>(hidden_weight.untyped_data()),
-      static_cast<const __half*>(input_weight.untyped_data()), bias.typed_data(), state.typed_data(),
-      static_cast<float*>(hs), static_cast<__half*>(arguments), sizes.steps, sizes.rows, sizes.runs, segments);
-  return error_of(cudaGetLastError());
+// The number of blocks for reset flags [runs …, steps, rows].
+int blocks_for(const Array<bool>& resets, int segments) {
+  return resets.runs(2) * (resets.axis(0) / ROWS) * segments * BLOCKS;
 }
 
 template <bool KEEP>
-ffi::Error choose_forward(cudaStream_t stream, int segments, const Halves& xs, const Flags& resets,
-                          const Halves& hidden_weight, const Halves& input_weight, const Floats& bias,
-                          const Floats& state, void* hs, void* arguments) {
-  const auto launch = xs.dimensions().back() == 80 ? launch_forward<5, KEEP> : launch_forward<8, KEEP>;
-  return launch(stream, segments, xs, resets, hidden_weight, input_weight, bias, state, hs, arguments);
+cudaError_t launch_forward(cudaStream_t stream, int segments, const Array<__half>& xs, const Array<bool>& resets,
+                           const Array<__half>& hidden_weight, const Array<__half>& input_weight,
+                           const Array<float>& bias, const Array<float>& state, float* hs, __half* arguments) {
+  const int steps = resets.axis(1), rows = resets.axis(0);
+  const auto kernel = xs.axis(0) == 80 ? forward_loop<5, KEEP> : forward_loop<8, KEEP>;
+  kernel<<<blocks_for(resets, segments), THREADS, (steps + 1) * sizeof(uint16_t), stream>>>(
+      xs.data, reinterpret_cast<const uint8_t*>(resets.data), hidden_weight.data, input_weight.data, bias.data,
+      state.data, hs, arguments, steps, rows, resets.runs(2), segments);
+  return cudaGetLastError();
 }
 
-ffi::Error forward(cudaStream_t stream, int32_t segments, Halves xs, Flags resets, Halves hidden_weight,
-                   Halves input_weight, Floats bias, Floats state, ffi::Result<Floats> hs) {
-  return choose_forward<false>(stream, segments, xs, resets, hidden_weight, input_weight, bias, state,
-                               hs->untyped_data(), nullptr);
+cudaError_t forward(cudaStream_t stream, int32_t segments, Array<__half> xs, Array<bool> resets,
+                    Array<__half> hidden_weight, Array<__half> input_weight, Array<float> bias, Array<float> state,
+                    Result<float> hs) {
+  return launch_forward<false>(stream, segments, xs, resets, hidden_weight, input_weight, bias, state, hs.data,
+                               nullptr);
 }
 
-ffi::Error forward_keeping(cudaStream_t stream, int32_t segments, Halves xs, Flags resets,
-                           Halves hidden_weight, Halves input_weight, Floats bias, Floats state,
-                           ffi::Result<Floats> hs, ffi::Result<Halves> arguments) {
-  return choose_forward<true>(stream, segments, xs, resets, hidden_weight, input_weight, bias, state,
-                              hs->untyped_data(), arguments->untyped_data());
+cudaError_t forward_keeping(cudaStream_t stream, int32_t segments, Array<__half> xs, Array<bool> resets,
+                            Array<__half> hidden_weight, Array<__half> input_weight, Array<float> bias,
+                            Array<float> state, Result<float> hs, Result<__half> arguments) {
+  return launch_forward<true>(stream, segments, xs, resets, hidden_weight, input_weight, bias, state, hs.data,
+                              arguments.data);
 }
 
-ffi::Error backward(cudaStream_t stream, int32_t segments, Halves arguments, Flags resets, Bfloats weight,
-                    Floats state, Floats hs, Floats d_hs, ffi::Result<Bfloats> d_arguments,
-                    ffi::Result<Floats> d_state) {
-  const Sizes sizes = sizes_of(resets);
-  const int blocks = sizes.runs * (sizes.rows / ROWS) * segments * BLOCKS;
-  const size_t bytes = 2 * (BLOCKS + 1) * ROWS * GATE_STRIDE * sizeof(__nv_bfloat16) + 4 * ROWS * SUM_STRIDE * sizeof(float) +
-                       (sizes.steps + 1) * sizeof(uint16_t);
+cudaError_t backward(cudaStream_t stream, int32_t segments, Array<__half> arguments, Array<bool> resets,
+                     Array<__nv_bfloat16> weight, Array<float> state, Array<float> hs, Array<float> d_hs,
+                     Result<__nv_bfloat16> d_arguments, Result<float> d_state) {
+  const int steps = resets.axis(1), rows = resets.axis(0);
+  const size_t bytes = 2 * (BLOCKS + 1) * ROWS * GATE_STRIDE * sizeof(__nv_bfloat16) +
+                       4 * ROWS * SUM_STRIDE * sizeof(float) + (steps + 1) * sizeof(uint16_t);
   const cudaError_t status =
       cudaFuncSetAttribute(backward_loop, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  if (status != cudaSuccess) return error_of(status);
-  backward_loop<<<blocks, THREADS, bytes, stream>>>(
-      static_cast<const __half*>(arguments.untyped_data()), static_cast<const uint8_t*>(resets.untyped_data()),
-      static_cast<const __nv_bfloat16*>(weight.untyped_data()), state.typed_data(), hs.typed_data(),
-      d_hs.typed_data(), static_cast<__nv_bfloat16*>(d_arguments->untyped_data()), d_state->typed_data(),
-      sizes.steps, sizes.rows, sizes.runs, segments);
-  return error_of(cudaGetLastError());
+  if (status != cudaSuccess) return status;
+  backward_loop<<<blocks_for(resets, segments), THREADS, bytes, stream>>>(
+      arguments.data, reinterpret_cast<const uint8_t*>(resets.data), weight.data, state.data, hs.data, d_hs.data,
+      d_arguments.data, d_state.data, steps, rows, resets.runs(2), segments);
+  return cudaGetLastError();
+}
+
+cudaError_t step(cudaStream_t stream, Array<__half> x, Array<float> state, Array<__half> weight, Array<float> bias,
+                 Result<float> next) {
+  const auto kernel = x.axis(0) == 80 ? one_step<5> : one_step<8>;
+  const int rows = x.axis(1), bytes = WARPS * ROWS * STEP_SUMS * sizeof(float);
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (status != cudaSuccess) return status;
+  kernel<<<x.runs(2) * (rows / ROWS) * STEP_BLOCKS, THREADS, bytes, stream>>>(
+      x.data, state.data, reinterpret_cast<const uint4*>(weight.data), bias.data, next.data, rows);
+  return cudaGetLastError();
 }
 
 }  // namespace
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(splagger_gru_forward, forward,
-                              ffi::Ffi::Bind()
-                                  .Ctx<ffi::PlatformStream<cudaStream_t>>()
-                                  .Attr<int32_t>("segments")
-                                  .Arg<Halves>()
-                                  .Arg<Flags>()
-                                  .Arg<Halves>()
-                                  .Arg<Halves>()
-                                  .Arg<Floats>()
-                                  .Arg<Floats>()
-                                  .Ret<Floats>());
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(splagger_gru_forward_keeping, forward_keeping,
-                              ffi::Ffi::Bind()
-                                  .Ctx<ffi::PlatformStream<cudaStream_t>>()
-                                  .Attr<int32_t>("segments")
-                                  .Arg<Halves>()
-                                  .Arg<Flags>()
-                                  .Arg<Halves>()
-                                  .Arg<Halves>()
-                                  .Arg<Floats>()
-                                  .Arg<Floats>()
-                                  .Ret<Floats>()
-                                  .Ret<Halves>());
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(splagger_gru_backward, backward,
-                              ffi::Ffi::Bind()
-                                  .Ctx<ffi::PlatformStream<cudaStream_t>>()
-                                  .Attr<int32_t>("segments")
-                                  .Arg<Halves>()
-                                  .Arg<Flags>()
-                                  .Arg<Bfloats>()
-                                  .Arg<Floats>()
-                                  .Arg<Floats>()
-                                  .Arg<Floats>()
-                                  .Ret<Bfloats>()
-                                  .Ret<Floats>());
+FOREIGN_FUNCTION(splagger_gru_step, step)
+FOREIGN_FUNCTION(splagger_gru_forward, forward)
+FOREIGN_FUNCTION(splagger_gru_forward_keeping, forward_keeping)
+FOREIGN_FUNCTION(splagger_gru_backward, backward)

@@ -7,17 +7,24 @@ The forward loop stores them in float16 as [T, N, H, 4], in the order q, r, z, n
 import functools as ft
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Shaped
 
 from splagger.nn.cells import GRUWeights
 from splagger.nn.gpu import cuda
+from splagger.nn.gpu.batching import one_call_per_run
 from splagger.nn.gpu.number_types import HALF, matmul, on_gpu, rounded
 from splagger.nn.gpu.recurrence import empty_if
 
 SOURCE = Path(__file__).with_suffix(".cu")
-TARGETS = "splagger_gru_forward", "splagger_gru_forward_keeping", "splagger_gru_backward"
+TARGETS = (
+    "splagger_gru_forward",
+    "splagger_gru_forward_keeping",
+    "splagger_gru_backward",
+    "splagger_gru_step",
+)
 WIDTH, ROWS = 256, 16
 INPUTS = 80, 128  # sizes the kernel is compiled for; inputs are padded to the next one
 SEGMENTS = 4  # parallel segments of a sequence, cut at steps where all sequences reset
@@ -98,16 +105,56 @@ def _interleaved(input_weight: Float[Array, "H3 D"]) -> Float[Array, "H4 D"]:
 
 def _factors(weights: GRUWeights, state, xs, resets):
     """Returns the arguments of the forward loop."""
-    size = next(size for size in INPUTS if xs.shape[-1] <= size)
-    padded = lambda x: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])  # noqa: E731
     return (
-        padded(rounded(xs, HALF.forward)),
+        _padded(rounded(xs, HALF.forward)),
         resets,
         rounded(weights.hidden_weight, HALF.forward),
-        padded(rounded(weights.input_weight, HALF.forward)),
+        _padded(rounded(weights.input_weight, HALF.forward)),
         jnp.concatenate([weights.candidate_bias, weights.bias]),
         state,
     )
+
+
+class Step(eqx.Module):
+    """One step of a GRU, for acting: one kernel, whose weights are in the order in which its threads read them."""
+
+    weight: Shaped[Array, "8 tiles 6 8 4 4 2"]
+    bias: Float[Array, " H4"]
+
+    @classmethod
+    def create(cls, weights: GRUWeights) -> "Step":
+        inputs = _padded(rounded(weights.input_weight, HALF.forward))
+        both = jnp.concatenate([rounded(weights.hidden_weight, HALF.forward), inputs], axis=1)
+        bias = jnp.concatenate([weights.candidate_bias, weights.bias])
+        return cls(_for_threads(both), bias)
+
+    def __call__(self, h: Float[Array, " H"], x: Float[Array, " D"]) -> Float[Array, " H"]:
+        """Returns the next state of one sequence. A `vmap` over sequences becomes one kernel call."""
+        return _step(_padded(rounded(x, HALF.forward)), h, self.weight, self.bias)
+
+
+def _step_batch(x: Shaped[Array, "B D"], h: Float[Array, "B H"], weight, bias):
+    """Returns the next states of a batch of whole blocks."""
+    shape = jax.ShapeDtypeStruct(h.shape, jnp.float32)
+    return jax.ffi.ffi_call(TARGETS[3], shape, vmap_method="broadcast_all")(x, h, weight, bias)
+
+
+_step = one_call_per_run(_step_batch, ROWS)
+
+
+def _for_threads(weight: Shaped[Array, "H3 I"]) -> Shaped[Array, "8 tiles 6 8 4 4 2"]:
+    """Reorders a weight: blocks own an eighth of the neurons, warps some tiles of 16 inputs."""
+    tiles = weight.reshape(
+        3, 8, 4, 8, -1, 2, 4, 2
+    )  # gate, block, tile, neuron; tile, half, pair, number
+    ordered = tiles.transpose(1, 4, 0, 2, 5, 3, 6, 7)
+    return ordered.reshape(*ordered.shape[:2], 6, 4, 8, 4, 2).transpose(0, 1, 2, 4, 5, 3, 6)
+
+
+def _padded(x):
+    """Pads the last axis to the next size that the kernels are compiled for."""
+    size = next(size for size in INPUTS if x.shape[-1] <= size)
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
 
 
 def _states(resets):

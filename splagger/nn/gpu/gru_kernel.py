@@ -15,10 +15,15 @@ import functools as ft
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Shaped
 
+from splagger.nn.gpu import cuda
 from splagger.nn.gpu.number_types import on_gpu
+
+try:
+    from jax.experimental.pallas import triton
+except ImportError:  # JAX plans to remove it; XLA's loop then takes the steps
+    triton = None
 
 ROWS, COLUMNS, WARPS, UNROLL = 16, 32, 4, 8
 CHUNK, AHEAD = 128, 3  # size of one read along a matmul's inner axis; number of reads to prefetch
@@ -27,7 +32,9 @@ MOST_ROWS, MOST_WIDTH = 32, 512
 
 
 def available() -> bool:
-    """Returns whether the device runs Triton kernels: NVIDIA GPUs from Ampere on do."""
+    """Returns whether Triton kernels are wanted, and the device runs them: NVIDIA GPUs from Ampere on do."""
+    if triton is None or cuda.switch() == "off":
+        return False
     capability = getattr(jax.local_devices()[0], "compute_capability", "0")
     return on_gpu() and capability.replace(".", "").isdigit() and float(capability) >= 8
 
@@ -106,6 +113,7 @@ def _chunks(width, factors):
 
 def _call(kernel, buffers, aliases, reads, rows, width, interpret):
     """Returns a kernel that writes into `buffers`, its last arguments. `reads` is the number of chunks it reads."""
+    assert triton is not None
     return pl.pallas_call(
         ft.partial(kernel, width),
         out_shape=[jax.ShapeDtypeStruct(b.shape, b.dtype) for b in buffers],

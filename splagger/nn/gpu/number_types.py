@@ -8,6 +8,7 @@ intermediate results are stored in float16.
 `jax.default_matmul_precision("float32")` selects float32 here too.
 """
 
+import functools as ft
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ class MatmulTypes(NamedTuple):
 
 FULL = MatmulTypes(jnp.float32, jnp.float32)
 HALF = MatmulTypes(jnp.float16, jnp.bfloat16)
+LARGE = 64  # the number of inputs from which on a layer is rounded
 INEXACT = (None, "default", "tensorfloat32", "bfloat16")  # JAX's precisions below float32
 
 
@@ -48,6 +50,36 @@ def rounded(x, dtype) -> Array:
         most = float(jnp.finfo(dtype).max)
         x = jnp.clip(x, -most, most)
     return x.astype(dtype)
+
+
+def layer_product(x, weight) -> Float[Array, " out"]:
+    """Returns W x as acting and learning both compute it: probabilities of actions then agree as far as possible.
+
+    In half precision, large layers round their factors to float16. Small layers compute in float32, without a matmul:
+    the product is part of the kernel that uses it. Derivatives are JAX's default.
+    """
+    if weight.dtype != jnp.float32 or matmul_types() == FULL:
+        return matmul(x, weight.T, weight.dtype)
+    return (_large_product if weight.shape[1] >= LARGE else _small_product)(x, weight)
+
+
+@jax.custom_jvp
+def _large_product(x, weight):
+    return matmul(x, weight.T, HALF.forward)
+
+
+@jax.custom_jvp
+def _small_product(x, weight):
+    return (x[None] * weight).sum(-1)
+
+
+def _differentiate(product, primals, tangents):
+    (x, weight), (d_x, d_weight) = primals, tangents
+    return product(x, weight), jnp.matmul(d_x, weight.T) + jnp.matmul(x, d_weight.T)
+
+
+_large_product.defjvp(ft.partial(_differentiate, _large_product))
+_small_product.defjvp(ft.partial(_differentiate, _small_product))
 
 
 def matmul(x, weight, dtype) -> Float[Array, "*batch out"]:
