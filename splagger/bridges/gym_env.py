@@ -61,8 +61,10 @@ class GymEnv:
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments as a dictionary."""
         try:
-            return dict(**json.loads(self.kwargs or "{}"))
-        except (json.JSONDecodeError, TypeError):
+            found = dict(**json.loads(self.kwargs or "{}"))
+            json.dumps(found, allow_nan=False)  # JSON has neither NaN nor infinity
+            return found
+        except (ValueError, TypeError, RecursionError):
             raise SettingError(
                 f'{self.name}: kwargs must be like {{"size": 8}}, got {self.kwargs}'
             ) from None

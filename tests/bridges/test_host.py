@@ -338,6 +338,10 @@ def test_an_environment_is_created_with_its_kwargs():
 BAD_KWARGS = [
     ('{"size": 5', r"gym:.*Sized: kwargs must be like \{\"size\": 8\}, got \{\"size\": 5"),
     ("[5]", r"kwargs must be like .*, got \[5\]"),
+    ('{"size": NaN}', r"kwargs must be like .*, got \{\"size\": NaN"),
+    ('{"size": 1e400}', r"kwargs must be like .*, got \{\"size\": 1e400"),
+    pytest.param('{"size": ' + "[" * 10**5, "kwargs must be like", id="deep"),
+    pytest.param('{"size": ' + "9" * 5000 + "}", "kwargs must be like", id="many digits"),
     (
         '{"height": 5}',
         "Sized: the environment cannot be created .*unexpected keyword argument 'height'",

@@ -115,8 +115,9 @@ def plain(kind: Any) -> Any:
 
 def line(rng: random.Random) -> Line:
     """Returns a random command line: mostly valid, with a few random options and mistakes."""
-    name, command = rng.choice(sorted(commands().items()))
-    arguments = arguments_of(command)
+    options = {name: arguments_of(command) for name, command in commands().items()}
+    name = rng.choices(list(options), [len(found) + 2 for found in options.values()])[0]
+    arguments = options[name]
     words, nonsense = [name], []
     for argument in arguments:
         if argument.required and rng.random() > 0.03:
