@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ def analyze(
     options: Options | None = None,
     force: bool = False,
     trust: bool = False,
+    note: Callable[[str], Any] = lambda text: None,
 ) -> list[Path]:
     """Runs analyses, writes each to <out>/<name>/<when>/ and returns these folders.
 
@@ -42,6 +43,7 @@ def analyze(
     - `options`: see `Options`.
     - `force`: also replaces an analysis that was made with other options or of other agents.
     - `trust`: imports and calls what `runs` name, see `splagger.load`.
+    - `note`: is called with a line of text before each part of the work.
     """
     options = options or Options()
     options.check()
@@ -62,7 +64,7 @@ def analyze(
             group = [subject for subject in fitting if subject.when == when]
             if not force:
                 _check_same(analysis, group, Path(out), options)
-            written.append(_write(analysis, group, Path(out), options, origin))
+            written.append(_write(analysis, group, Path(out), options, origin, note))
     return written
 
 
@@ -79,10 +81,12 @@ def _write(
     out: Path,
     options: Options,
     origin: dict[str, Any],
+    note: Callable[[str], Any],
 ) -> Path:
     """Measures these subjects, all of one environment, and writes the values with their provenance."""
     rows, inputs = [], []
-    for subject in subjects:
+    for number, subject in enumerate(subjects, 1):
+        note(f"{analysis.name}, {subject.when}: {subject.method} ({number} of {len(subjects)}) …")
         values, notes = measure(analysis, subject, options)
         rows += values
         inputs += notes

@@ -1,5 +1,7 @@
 """Commands about trained agents: evaluate, export, watch, analyse."""
 
+import functools as ft
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -146,7 +148,9 @@ class Analyse:
         from splagger.plots import draw_adaptation, draw_memory
 
         pictures = {"memory": draw_memory, "adaptation": draw_adaptation}
-        for folder in analyze(self.name, self.run, self.out, self.options, self.force, self.trust):
+        note = ft.partial(print, file=sys.stderr, flush=True)
+        folders = analyze(self.name, self.run, self.out, self.options, self.force, self.trust, note)
+        for folder in folders:
             print(folder / "values.csv")
             draw = pictures.get(folder.parent.name, lambda folder: [])
             for picture in draw(folder):
