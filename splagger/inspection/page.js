@@ -83,7 +83,7 @@ function picture(agent) {
 
 // The decision at one step: numbers and the distribution over actions.
 function facts(agent) {
-  const names = ["reward", "return", "value", "most likely"];
+  const names = ["reward", "return", "value", "action"];
   const cells = names.map(() => element("dd"));
   updates.push((t) => {
     const now = Math.min(t, agent.steps - 1), reward = agent.arrays.reward.at(now);
@@ -304,7 +304,7 @@ function worth(agent) {
     const header = element("header", {}, element("h4", {}, key(OUTCOME_COLORS[i], outcome.name)), effect, others, map.note);
     return element("section", { class: "strip outcome", title: outcome.about }, header, map.box);
   });
-  const about = element("span", { class: "soft" }, `unchanged: return ${signed(agent.returns.at(-1))}; bright steps: the agent would act differently`);
+  const about = element("span", { class: "soft" }, `unchanged: return ${signed(agent.returns.at(-1))}; colored steps: the agent would act differently`);
   return [element("section", { class: "strip" }, element("header", {}, element("h3", {}, "What the memory is worth"), about)), ...made];
 }
 

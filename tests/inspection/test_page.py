@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import splagger
+from splagger.cli import main
 from splagger.envs.pictures import tmaze
 from splagger.inspection import inspect, pictures, trace
 from splagger.inspection.page import _rounded, agent_data, page
@@ -119,6 +120,18 @@ def test_labels_cannot_break_out_of_the_page(written):
     agent = agent_data(evil, "#000000", traces[0], [evil] * 4, packed.frames)
     text = page(evil, evil, [agent], packed)
     assert text.count("</script>") == 2 and "<script>window" not in text
+
+
+def test_the_command_writes_a_page_or_one_line(tmp_path, capsys):
+    options = ["-o", str(tmp_path / "page.html"), "--no-interventions"]
+    main(["inspect", str(AGENT), *options])
+    assert re.search(
+        r"page\.html: a meta-episode with a return of .*, 0\.1 MB", capsys.readouterr().out
+    )
+    assert len(data_of(tmp_path / "page.html")["agents"]) == 1
+    with pytest.raises(SystemExit, match="2"):
+        main(["inspect", str(tmp_path / "nobody"), *options])
+    assert re.fullmatch(r"splagger: .*nobody.*\n", capsys.readouterr().err)
 
 
 @pytest.fixture(scope="module")

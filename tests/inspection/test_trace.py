@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -11,11 +12,13 @@ import pytest
 import splagger
 from splagger.agent import build
 from splagger.agents import Player
-from splagger.envs import MineMaze
+from splagger.envs import MetaEnv, MineMaze
+from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.inspection import Change, counterfactuals, effects, inspect, trace
 from splagger.inspection.interventions import flip_signal
 from splagger.memory import Transition
+from splagger.spaces import Discrete
 from tests.tiny import tiny
 
 AGENT = Path(__file__).parents[1] / "contract" / "agent.npz"
@@ -135,6 +138,21 @@ def test_memories_without_order_are_the_same_after_a_shuffle(pearl):
     assert shuffled.changed == 0 and shuffled.returns[-1] == original.reward.sum()
 
 
+class Unseen(eqx.Module):
+    """An environment without `render`."""
+
+    spec = EnvSpec("Unseen", 5, Discrete(4), 3)
+
+    def sample_task(self, key):
+        return jnp.zeros(())
+
+    def reset(self, key, task):
+        return task, jnp.zeros(5)
+
+    def step(self, key, task, state, action):
+        return state, Step(jnp.zeros(5), jnp.float32(0), jnp.asarray(False), jnp.asarray(True))
+
+
 def flipped(env, obs):
     """Returns the observation that a memory receives in place of `obs`."""
     step = Transition(obs, jnp.int32(0), jnp.float32(0), -obs)
@@ -147,7 +165,7 @@ def test_signals_are_flipped_and_nothing_else(player):
     obs = jnp.array([0.0, 1.0, 0.0, -1.0, 0.0])
     np.testing.assert_array_equal(flipped(player.env, obs), [0, -1, 0, -1, 0])
     maze = MineMaze(rooms=2)
-    env = splagger.envs.MetaEnv(maze, 2)
+    env = MetaEnv(maze, 2)
     state, green = maze.reset(jr.key(0), jnp.asarray(True))
     red = maze.observe(jnp.asarray(False), state)
     flagged = lambda image: jnp.append(image, 1.0)  # noqa: E731
@@ -162,7 +180,10 @@ def test_wrong_requests_are_refused_in_one_line(player, pearl, traced, tmp_path)
         counterfactuals(player, traced, 3, cut=20)
     with pytest.raises(SettingError, match="a page shows one agent or two, got 3"):
         inspect([player] * 3, tmp_path / "page.html")
-    other = splagger.envs.MetaEnv(splagger.envs.Planning(size=2, horizon=4), 1)
+    unseen = Player(player.agent, player.normalizers, MetaEnv(Unseen(), 1), player.point)
+    with pytest.raises(SettingError, match=r"Unseen cannot be drawn: it has no render\(task"):
+        inspect(unseen, tmp_path / "page.html")
+    other = MetaEnv(splagger.envs.Planning(size=2, horizon=4), 1)
     elsewhere = Player(player.agent, player.normalizers, other, player.point)
     with pytest.raises(
         SettingError, match=r"must have the same environment .* t-ls-small and Plan"
