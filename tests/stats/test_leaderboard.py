@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from splagger.cli import main
+from splagger.cli.leaderboard_command import Leaderboard
 from splagger.errors import RunError
 from splagger.stats.estimates import interquartile_mean
 from splagger.stats.leaderboard import THRESHOLDS, leaderboard, normalized, table
@@ -102,3 +103,16 @@ def test_the_command_writes_page_figure_and_numbers(runs, tmp_path, capsys):
     rows = list(csv.DictReader((out / "leaderboard.csv").read_text().splitlines()))
     assert [row["method"] for row in rows if not row["env"]] == ["splagger", "rnn"]
     assert len(rows) == 2 + 4
+
+
+def test_fresh_seeds_are_trained_at_the_best_rate(tmp_path):
+    def curve(rate, seed):
+        return learning(16.0 if rate == 3e-3 else 4.0)(rate, seed)
+
+    write_run(tmp_path, "t-ls", "splagger", curve, rates=(1e-3, 3e-3))
+    command = Leaderboard((tmp_path,), ("splagger", "rnn"), ("t-ls",), fresh=4)
+    (run,) = command.fresh_runs()  # the RNN has no run whose rate could be chosen
+    assert (run.row.name, run.method.name) == ("t-ls", "splagger")
+    assert run.rates == (3e-3,) and run.seeds == (100, 101, 102, 103)
+    write_run(tmp_path, "t-ls", "splagger", curve, rates=(3e-3,), seeds=run.seeds, name="fresh")
+    assert command.fresh_runs() == []
