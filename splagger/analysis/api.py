@@ -13,6 +13,7 @@ from splagger.analysis.options import Options
 from splagger.analysis.subjects import Subject, fresh, trained
 from splagger.analysis.table import ANALYSES, Analysis
 from splagger.errors import RunError, SettingError
+from splagger.files.storage import writing
 from splagger.methods import METHODS
 from splagger.registry import ENVS
 from splagger.runs.analyses import DESCRIPTION, read_description, write_analysis
@@ -84,13 +85,15 @@ def _write(
     note: Callable[[str], Any],
 ) -> Path:
     """Measures these subjects, all of one environment, and writes the values with their provenance."""
+    folder = out / analysis.name / subjects[0].when
+    with writing(folder, "choose another --out"):  # before the work
+        folder.mkdir(parents=True, exist_ok=True)
     rows, inputs = [], []
     for number, subject in enumerate(subjects, 1):
         note(f"{analysis.name}, {subject.when}: {subject.method} ({number} of {len(subjects)}) …")
         values, notes = measure(analysis, subject, options)
         rows += values
         inputs += notes
-    folder = out / analysis.name / subjects[0].when
     description = {
         "analysis": analysis.name,
         "summary": analysis.summary,
