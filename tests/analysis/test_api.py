@@ -217,6 +217,9 @@ def test_folders_that_cannot_be_written_or_read_are_refused(tmp_path, capsys):
     (tmp_path / "file").touch()
     args = ("--methods", "splagger", "--env", "tiny", "--seeds", "1")
     line = refused(capsys, "analyse", "memory", *args, "--out", str(tmp_path / "file"))
-    assert f"cannot write {tmp_path / 'file'}" in line and "choose another --out" in line
+    assert f"--out must be a folder, not a file, got {tmp_path / 'file'}" in line
+    options = Options(methods=("splagger",), env="tiny", seeds=1)
+    with pytest.raises(RunError, match=r"cannot write .*file/memory.*choose another --out"):
+        analyze("memory", out=tmp_path / "file", options=options)
     with pytest.raises(RunError, match=r"holds no analysis: there is no .*values\.csv"):
         read_values(tmp_path)
