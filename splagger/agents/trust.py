@@ -5,6 +5,7 @@ environment and the method. Environments and methods of this package are found b
 """
 
 import json
+import re
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -82,14 +83,15 @@ def _settings(env: Any, overrides: Mapping[str, Any]) -> list[str]:
 
 
 def _is_harmless(env: Any, field: str, value: Any) -> bool:
-    if value is None or (field == "task" and value in ("auto", *TASK_SAMPLERS)):
+    if value is None or isinstance(value, int | float) or _NUMBER.fullmatch(str(value)):
+        return True
+    if field == "task" and value in ("auto", *TASK_SAMPLERS):
         return True
     if env is None:
-        return isinstance(value, int | float)
+        return False
     if field not in (hints := typing.get_type_hints(type(env))):
         return True  # `Run.create` refuses it by name
-    holds_numbers = _holds_numbers(hints[field]) or isinstance(value, int | float)
-    return holds_numbers or _same(value, getattr(env, field, None))
+    return _holds_numbers(hints[field]) or _same(value, getattr(env, field, None))
 
 
 def _holds_numbers(kind: Any) -> bool:
@@ -103,6 +105,7 @@ def _holds_numbers(kind: Any) -> bool:
 
 
 _NUMBERS = (bool, int, float, type(None), ...)
+_NUMBER = re.compile(r"[-+]?[0-9.]+([eE][-+]?[0-9]+)?")  # as text, which --set records
 
 
 def _same(value: Any, present: Any) -> bool:

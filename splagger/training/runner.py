@@ -268,8 +268,9 @@ def execute(
 
 def _with_command(provenance: dict[str, Any], command: str) -> dict[str, Any]:
     """Adds a command to those that contributed to a run; the last one says what the run is now."""
-    before = provenance.get("commands") or [provenance["command"]]
-    commands = before if before[-1] == command else [*before, command]
+    recorded = provenance.get("commands")
+    before = recorded if isinstance(recorded, list) else [provenance.get("command", command)]
+    commands = before if before[-1:] == [command] else [*before, command]
     return provenance | {"command": command, "commands": commands}
 
 
