@@ -73,6 +73,7 @@ MILLION, BILLION = 10**6, 10**9
 # One row per kind of setting. Upper ends are far beyond what is useful: they catch typing errors, and numbers
 # that the program would round or overflow.
 Count = Annotated[int, Range(1, MILLION, "be at least 1")]
+Moderate = Annotated[int, Range(1, 10_000, "be at least 1")]
 Capacity = Annotated[int, Range(1, BILLION, "be at least 1")]
 Size = Annotated[int, Range(1, MILLION, "be positive")]
 Steps = Annotated[int, Range(1, MILLION, "be a positive integer")]

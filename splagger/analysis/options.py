@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from splagger.ranges import Count, TaskSeed, check_fields
+from splagger.ranges import Moderate, TaskSeed, check_fields
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Options:
     '--length 50 --jacobian --methods rnn'
     """
 
-    length: Count = 100
+    length: Moderate = 100
     """Number of steps of each input sequence."""
     independent: bool = False
     """Draw independent noise for every input dimension; the paper repeats one number."""
@@ -34,7 +34,7 @@ class Options:
     """Untrained agents: the environment that determines sizes and meta-episodes."""
     methods: tuple[str, ...] = ()
     """Untrained agents: the methods to analyze; the analysis has its own defaults."""
-    seeds: Count | None = None
+    seeds: Moderate | None = None
     """Untrained agents: number of initializations per method; the analysis has its own default."""
 
     def check(self) -> None:

@@ -62,10 +62,11 @@ def _exit_codes():
     except UserError as error:
         print(f"splagger: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2)
-    except Interrupted:
-        print(
-            "\nsplagger: stopped and saved; the same command continues from here", file=sys.stderr
-        )
+    except Interrupted as error:
+        print(f"\nsplagger: {error}", file=sys.stderr)
+        if error.abandoned:
+            sys.stderr.flush()
+            os._exit(130)  # without waiting for the computation
         sys.exit(130)
     except KeyboardInterrupt:
         text = "stopped; the same command continues from the last checkpoint"

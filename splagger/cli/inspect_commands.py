@@ -10,7 +10,7 @@ import tyro
 
 from splagger.analysis.options import Options
 from splagger.cli.formatting import show
-from splagger.cli.options import WritableFile
+from splagger.cli.options import OutputFolder, WritableFile
 from splagger.errors import SettingError
 from splagger.ranges import Several, TaskSeed
 from splagger.tables import Table
@@ -136,7 +136,7 @@ class Analyse:
     """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
     run: tuple[Path, ...] = ()
     """Run folders or files written by `splagger export`; without any, untrained agents are analyzed."""
-    out: Path = Path("results/analysis")
+    out: OutputFolder = Path("results/analysis")
     """Folder for the numbers: NAME/initialization or NAME/ENV below it."""
     force: bool = False
     """Replace an analysis that was made with other options."""

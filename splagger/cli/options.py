@@ -11,6 +11,13 @@ from splagger.errors import RunError, SettingError
 from splagger.ranges import check, type_hints
 
 
+class WritableFolder:
+    """The rule of a folder that is written; it need not exist."""
+
+    def problem(self, value: Path) -> str | None:
+        return "be a folder, not a file" if value.is_file() else None
+
+
 @dataclass(frozen=True)
 class WritableFile:
     """The rule of a file that is written; its name must end with one of `endings`, if there are any."""
@@ -26,6 +33,7 @@ class WritableFile:
 
 
 OutputFile = Annotated[Path, WritableFile()]
+OutputFolder = Annotated[Path, WritableFolder()]
 
 
 class Option(NamedTuple):
@@ -62,6 +70,8 @@ def check_options(command: Any, words: Sequence[str]) -> None:
     - `command`: the parsed command.
     - `words`: the words from which it was parsed.
     """
+    if "" in words:
+        raise SettingError("an argument is empty: ''")
     options = {option.name: option for option in options_of(command)}
     given = [_name(word) for word in words if _is_option(word)]
     for name in given:

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from splagger.cli.formatting import show
-from splagger.cli.options import OutputFile, WritableFile, check_exists
+from splagger.cli.options import OutputFile, OutputFolder, WritableFile, check_exists
 from splagger.errors import RunError
 from splagger.ranges import FreshSeeds, Jobs, Seconds
 from splagger.runs.folder import SAVE_EVERY
@@ -55,8 +55,8 @@ class Compare:
     """Also write the numbers to this file."""
 
     def __call__(self) -> None:
+        from splagger.files.storage import writing
         from splagger.report.tables import comparison_tables
-        from splagger.runs.storage import writing
         from splagger.stats import compare
 
         found = compare(*self.runs, reference=self.reference)
@@ -88,7 +88,7 @@ class Figure:
     """Folder with run folders."""
     analyses: Path = ANALYSES
     """Folder with analyses."""
-    out: Path = Path("figures")
+    out: OutputFolder = Path("figures")
     """Folder for NAME.png, NAME.pdf and NAME.csv."""
 
     def __call__(self) -> None:
@@ -124,12 +124,12 @@ class Report:
     """The file to write."""
 
     def __call__(self) -> None:
+        from splagger.files.storage import writing
         from splagger.paper.claims import evaluate_claims
         from splagger.paper.figures import ROWS
         from splagger.paper.reproduce import commands
         from splagger.report.page import report
         from splagger.report.tables import verdicts_table
-        from splagger.runs.storage import writing
         from splagger.stats.evidence import Evidence
 
         evidence = Evidence.read(self.runs, analyses=self.analyses)
@@ -154,7 +154,7 @@ class Reproduce:
 
     name: FigureName
     """A figure of the paper, one of its panels as FIGURE/PANEL, or "all"."""
-    out: Path = Path("results")
+    out: OutputFolder = Path("results")
     """Folder with run folders."""
     analyses: Path = ANALYSES
     """Folder with analyses."""

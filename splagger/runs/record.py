@@ -98,6 +98,7 @@ class RunRecord:
                 )
         try:
             check_arguments(data["arguments"])
+            check_plan(data["run"])
         except ValueError as error:
             raise _damaged(path, str(error)) from None
         known = {"plan": data["run"]} | {k: data[k] for k in _OPTIONAL if data.get(k) is not None}
@@ -140,6 +141,17 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
     members = math.prod(_count(arguments.get(axis.plural)) for axis in AXES)
     if members > MOST_MEMBERS:
         raise ValueError(f"it has {members:,} members")
+
+
+def check_plan(plan: Mapping[str, Any]) -> None:
+    """Raises a ValueError for a plan whose grid or episodes have the wrong type."""
+    episodes = plan.get("episodes")
+    if episodes is not None and not _has_type(episodes, int):
+        raise ValueError(f"its episodes are {episodes!r:.80}")
+    for axis in AXES:
+        values = plan.get(axis.plural, [])
+        if not isinstance(values, list) or not all(_has_type(v, int | float) for v in values):
+            raise ValueError(f"its {axis.plural} are {values!r:.80}")
 
 
 def _count(values: Any) -> int:

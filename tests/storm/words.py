@@ -165,9 +165,11 @@ def value(name: str, kind: Any, rng: random.Random, odd: bool) -> Word:
     if kind in (int, float):
         return number(rng, odd)
     if kind is Path:
-        return Word(rng.choice(ODD_FILES if odd else GOOD_FILES))
+        path = rng.choice(ODD_FILES if odd else GOOD_FILES)
+        return Word(path, not path)
     known = next((NAMES[key] for key in NAMES if name.startswith(key)), ())
-    return Word(rng.choice(TEXTS if odd or not known else known))
+    text = rng.choice(TEXTS if odd or not known else known)
+    return Word(text, not text)
 
 
 def number(rng: random.Random, odd: bool) -> Word:
