@@ -45,7 +45,7 @@ def test_numbers_outside_the_range_of_float16_are_clipped():
     assert np.isfinite(value) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
 
 
-@pytest.mark.parametrize("inputs", [5, 200])
+@pytest.mark.parametrize("inputs", [5, 42, 200])
 def test_acting_and_learning_round_a_layer_alike(inputs, monkeypatch):
     """Outputs are equal to the last bits of float32, and derivatives are those of a plain product."""
     layer, x = Linear.create(jr.key(0), inputs, 7), jr.normal(jr.key(1), (9, inputs))

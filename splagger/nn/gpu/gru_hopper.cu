@@ -342,19 +342,21 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
   const int group = lane / 4, pair = lane % 4;
   const int half = warp / PARTS, part = warp % PARTS;  // of the columns; of the inner axis
 
-  // The weight is [H, 3H]: its rows are the columns here, its columns (r, z, q) the inner axis.
+  // The weight is [3H, H] (r, z, q): its rows are the inner axis here.
+  const auto weights = reinterpret_cast<const volatile uint16_t*>(weight + static_cast<size_t>(work.run) * 3 * H * H);
   uint32_t right[COLUMN_TILES][INNER_TILES][2];
 #pragma unroll
   for (int c = 0; c < COLUMN_TILES; ++c) {
-    const size_t column = static_cast<size_t>(work.run) * H + block * MINE + 32 * half + 8 * c + group;
+    const int column = block * MINE + 32 * half + 8 * c + group;
 #pragma unroll
     for (int k = 0; k < INNER_TILES; ++k)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int inner = 16 * k + 8 * i + 2 * pair;  // gate · MINE + the neuron in that block
         const int row = inner / MINE * H + part * MINE + inner % MINE;
-        right[c][k][i] = *reinterpret_cast<const uint32_t*>(weight + column * 3 * H + row);
+        right[c][k][i] = weights[row * H + column] | static_cast<uint32_t>(weights[(row + 1) * H + column]) << 16;
       }
+    __syncwarp();  // all loads at once would need more registers than there are
   }
 
   // Outside the multiplication, a thread owns four neurons of one row.

@@ -69,7 +69,7 @@ def _recur_backward(residuals, d_hs):
             jax.ShapeDtypeStruct(state.shape, jnp.float32),
         ),
     )
-    back = rounded(weights.hidden_weight.T, HALF.backward)
+    back = rounded(weights.hidden_weight, HALF.backward)
     d_arguments, d_state = loop(arguments, resets, back, state, hs, d_hs)
     d_all = d_arguments.reshape(*resets.shape, 4 * WIDTH)
     d_xs = matmul(d_all, _interleaved(weights.input_weight), HALF.backward)

@@ -25,7 +25,10 @@ class MatmulTypes(NamedTuple):
 
 FULL = MatmulTypes(jnp.float32, jnp.float32)
 HALF = MatmulTypes(jnp.float16, jnp.bfloat16)
-LARGE = 64  # the number of inputs from which on a layer is rounded
+LARGE, TINY = (
+    64,
+    32,
+)  # numbers of inputs: from LARGE on, layers are rounded; up to TINY, XLA needs no matmul
 INEXACT = (None, "default", "tensorfloat32", "bfloat16")  # JAX's precisions below float32
 
 
@@ -55,8 +58,8 @@ def rounded(x, dtype) -> Array:
 def layer_product(x, weight) -> Float[Array, " out"]:
     """Returns W x as acting and learning both compute it: probabilities of actions then agree as far as possible.
 
-    In half precision, large layers round their factors to float16. Small layers compute in float32, without a matmul:
-    the product is part of the kernel that uses it. Derivatives are JAX's default.
+    In half precision, large layers round their factors to float16, and small ones compute in float32. A tiny layer
+    needs no matmul: its product is part of the kernel that uses it. Derivatives are JAX's default.
     """
     if weight.dtype != jnp.float32 or matmul_types() == FULL:
         return matmul(x, weight.T, weight.dtype)
@@ -70,6 +73,8 @@ def _large_product(x, weight):
 
 @jax.custom_jvp
 def _small_product(x, weight):
+    if weight.shape[1] > TINY:
+        return jnp.matmul(x, weight.T, precision=jax.lax.Precision.HIGHEST)
     return (x[None] * weight).sum(-1)
 
 
