@@ -5,9 +5,14 @@ Prints one table with the tries and failures of every part, then each failure wi
 
 import argparse
 import importlib
+import json
+import shlex
 import sys
 import time
+from dataclasses import asdict
+from pathlib import Path
 
+from splagger.runs.provenance import provenance
 from tests.storm.outcome import Outcome, table_of
 
 # Module of tests.storm, and its tries in a storm of about 15 minutes on two cores.
@@ -32,6 +37,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", type=float, default=1.0, help="fraction of the usual tries")
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--out", type=Path, help="also write the outcome to this JSON file")
     given = parser.parse_args()
     started, outcomes = time.monotonic(), []
     for name in given.parts:
@@ -39,6 +45,10 @@ def main() -> int:
         outcomes.append(run_part(name, max(1, int(PARTS[name] * given.share)), given.seed))
     print(table_of(outcomes).text())
     print(f"  seed {given.seed}, {time.monotonic() - started:.0f} s")
+    if given.out:
+        found = {"parts": [asdict(outcome) for outcome in outcomes], "seed": given.seed}
+        found["provenance"] = provenance(f"python -m tests.storm {shlex.join(sys.argv[1:])}")
+        given.out.write_text(json.dumps(found, indent=2) + "\n")
     for outcome in outcomes:
         for failure in outcome.failures:
             print(f"{outcome.name}: {failure}")
