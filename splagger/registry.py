@@ -87,9 +87,18 @@ _COMPACT = Network(
     EmbeddingSizes(16, 8, 8), 12, 32, 8, (32, 32), width_factor=0.25, decoder_hidden=(16, 16)
 )
 _COMPACT_ROBOT = replace(_COMPACT, embedding=EmbeddingSizes(16, 16, 16))
+# Rollouts hold whole meta-episodes where their length is fixed: tasks are then replayed side by side.
 _CLASSIC = replace(
-    _MAZE, steps=400, discount=0.99, entropy=0.01, eval_interval=5, buffer=10_000
-)  # steps are a multiple of the meta-episode where its length is fixed: tasks are then replayed side by side
+    _MAZE,
+    steps=400,
+    clip=0.2,
+    discount=0.99,
+    entropy=0.01,
+    eval_interval=5,
+    eval_tasks=64,
+    buffer=10_000,
+)
+_NOISY = replace(_CLASSIC, gae_decay=0.3)  # rewards are random: shorter traces have less variance
 
 
 def _row(
@@ -203,19 +212,19 @@ ROWS = (
         "bandit-5",
         "Bandit: 5 arms with unknown probabilities, 100 pulls",
         Bandit(arms=5),
-        _CLASSIC,
+        _NOISY,
     ),
     _row(
         "bandit-50",
         "Bandit: 50 arms with unknown probabilities, 100 pulls",
         Bandit(arms=50),
-        _CLASSIC,
+        _NOISY,
     ),
     _row(
         "tabular-mdp",
         "Tabular MDP: 10 states, 5 actions, random transitions and rewards, 10 episodes",
         TabularMDP(),
-        _CLASSIC,
+        _NOISY,
     ),
     _row(
         "goal-grid",

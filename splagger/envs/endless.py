@@ -32,7 +32,7 @@ class EndlessTMaze(eqx.Module):
     uniformly; otherwise it shows none and the last one stays in force. The action in the last cell of a lap opens
     the door that the signal in force names, or the wrong one.
 
-    A running maximum keeps what it has seen, so that it cannot represent the newest signal alone. The task is the
+    A running maximum cannot replace what it has seen, so that a new signal does not erase the old one. The task is the
     first signal. Observations and actions are those of `TMaze`.
 
     >>> EndlessTMaze(length=20, laps=10).spec.horizon
