@@ -1,6 +1,7 @@
 """Draws the pictures of `docs/inspect.md` and the README: screenshots of pages that `splagger inspect` writes.
 
-Run `make demo`, then `python -m docs.draw_inspect`. It needs Chromium.
+Run `make demo` and the training of the Planning Game in `docs/inspect.md`, then `python -m docs.draw_inspect`. It needs
+Chromium.
 """
 
 import io
@@ -14,6 +15,7 @@ from splagger.inspection import inspect
 from tests.browser import Browser
 
 RUNS = Path("runs/demo/t-ls-demo")
+PLANNING = Path("runs/planning-small/splagger/b57e56b6b5")
 IMAGES = Path(__file__).parent / "images"
 TASK = 3
 
@@ -33,21 +35,27 @@ def picture(browser: Browser, step: int, height: int | None = None) -> Image.Ima
 
 
 def save(image: Image.Image, name: str) -> None:
-    image.quantize(128, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
+    colors = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}
+    image.quantize(256, **colors).save(IMAGES / name, optimize=True)
 
 
 def main() -> None:
     agents = [splagger.load(next((RUNS / name).iterdir())) for name in ("splagger", "rnn")]
     with tempfile.TemporaryDirectory() as folder:
-        both, one = Path(folder) / "both.html", Path(folder) / "one.html"
+        both, one, planning = (
+            Path(folder) / f"{name}.html" for name in ("both", "one", "planning")
+        )
         inspect(agents, both, TASK)
         inspect(agents[0], one, TASK)
+        inspect(splagger.load(PLANNING), planning, TASK)
         browser = Browser(Path(folder) / "profile")
         try:
             open_page(browser, both, 1280, 1640)
             save(picture(browser, 79, 1490), "inspect-t-ls.png")
             open_page(browser, both, 390, 844, dark=True)
             save(picture(browser, 79), "inspect-phone.png")
+            open_page(browser, planning, 1280, 1700)
+            save(picture(browser, 31, 1430), "inspect-planning.png")
             open_page(browser, one, 1040, 1300)
             frames = [picture(browser, step, 1010) for step in range(1, 80, 2)]
         finally:
