@@ -51,7 +51,7 @@ def arguments(frames=UPDATES * BATCH, rates=("1e-3", "3e-4")) -> list[str]:
 
 # Shells ignore SIGINT in background jobs: this restores its handler.
 HANDLE_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-MAIN = f"{HANDLE_SIGINT}; from splagger.cli import main; main()"
+MAIN = f"{HANDLE_SIGINT}; from splagger.__main__ import run; run()"
 
 
 def start(

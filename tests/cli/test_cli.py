@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import splagger
 from splagger import ENVS, METHODS
 from splagger.cli import main
 from splagger.cli.train_commands import List
@@ -96,6 +97,11 @@ def test_list_has_every_name_and_needs_no_device():
     assert (code, err) == (0, "")
     words = out.split()
     assert [name for name in (*ENVS, *METHODS) if name not in words] == []
+
+
+def test_the_version_is_printed(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out == f"splagger {splagger.__version__}\n"
 
 
 MISTAKES = {
