@@ -147,3 +147,16 @@ def test_the_derivative_equals_that_of_single_steps(name):
     )(*args)
     both = [differentiate(run, *args) for run in (by_definition, alone)]
     assert_close(*both, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_two_batch_axes_equal_single_sequences(name):
+    """Tasks and environments, as in a replay of whole tasks."""
+    encoder, xs = ENCODERS[name], jr.normal(jr.key(5), (STEPS, 2, 3, INPUTS))
+    resets = jr.bernoulli(jr.key(6), 0.2, (STEPS, 2, 3))
+    args = states(name, 2, 3), xs, resets
+    alone = lambda *args: encoder.unroll(*args)  # noqa: E731
+    for _ in range(2):
+        alone = jax.vmap(alone, in_axes=(0, 1, 1), out_axes=(0, 1))
+    batch = jax.jit(lambda *args: encoder.unroll_batch(*args))(*args)
+    assert_close(batch, jax.jit(alone)(*args), rtol=1e-5, atol=2e-6)
