@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.bridges.gym_env import GymEnv, layout
-from splagger.errors import FOREIGN_ERRORS, EnvError, cause_of
+from splagger.errors import FOREIGN_ERRORS, EnvError, cause_of, one_line
 
 
 class Outcome(NamedTuple):
@@ -95,13 +95,17 @@ class CheckedEnv:
     def _observation(self, raw: Any) -> np.ndarray:
         """Returns the observation as one vector, after checking its shape and that it is finite."""
         shape = self.layout.shape
-        if shape is not None and np.shape(raw) != shape:
-            raise self._error(f"observation has shape {np.shape(raw)}, its space says {shape}")
         try:
-            obs = np.asarray(self.layout.flatten(raw), np.float32)
+            found = np.shape(raw)
+            # Numbers beyond float32 become infinite, and are reported below.
+            with np.errstate(all="ignore"):
+                fits = shape is None or found == shape
+                obs = np.asarray(self.layout.flatten(raw), np.float32) if fits else None
         except FOREIGN_ERRORS as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {one_line(error)}"
             raise self._error(f"observation does not fit its space ({reason})") from error
+        if obs is None:
+            raise self._error(f"observation has shape {found}, its space says {shape}")
         size = self.layout.spec.obs_size
         if obs.shape != (size,):
             raise self._error(f"observation has {obs.size} numbers, its space says {size}")
@@ -113,8 +117,8 @@ class CheckedEnv:
     def _number(self, field: str, value: Any) -> float:
         try:
             number = float(np.asarray(value).item())
-        except (TypeError, ValueError):
-            raise self._error(f"{field} is {value!r}, not a number") from None
+        except FOREIGN_ERRORS:
+            raise self._error(f"{field} is {_shown(value)}, not a number") from None
         if not np.isfinite(number):
             raise self._error(f"{field} is {number}")
         return number
@@ -131,6 +135,14 @@ class CheckedEnv:
 
     def _flag(self, obs: np.ndarray, done: bool) -> np.ndarray:
         return obs if self.episodes == 1 else np.append(obs, np.float32(done))
+
+
+def _shown(value: Any) -> str:
+    """A value in one line, or its type if it cannot be shown."""
+    try:
+        return " ".join(repr(value).split())[:100]
+    except FOREIGN_ERRORS:
+        return f"of type {type(value).__name__}"
 
 
 def _fingerprint(before: bytes, *events: bytes) -> bytes:

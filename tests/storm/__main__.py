@@ -19,6 +19,7 @@ from tests.storm.outcome import Outcome, table_of
 PARTS = {
     "commands": 3000,
     "files": 1000,
+    "environments": 4000,
     "kills": 100,
 }
 
