@@ -107,7 +107,7 @@ def play(key: str) -> str:
         env = CheckedEnv(source.env, source.episodes)
         env.reset(0)
         for _ in range(STEPS):
-            found = env.step(np.int32(rng.randrange(2)))
+            found = env.step(np.array(rng.randrange(2), np.int32))
             numbers = np.append(np.concatenate([found.obs, found.next_obs]), found.reward)
             if not np.isfinite(numbers).all():
                 return f"silent: {numbers}"
