@@ -64,7 +64,8 @@ def _look(player: Player) -> tuple[str, str]:
     if player.run is None:
         return "agent", style_of("splagger").color
     style = style_of(player.run.method.name)
-    return f"{style.label} (rate {player.point.rate:g}, seed {player.point.seed})", style.color
+    color = "#888888" if style.color == "#000000" else style.color  # visible in dark mode, too
+    return f"{style.label} (rate {player.point.rate:g}, seed {player.point.seed})", color
 
 
 def _action_names(player: Player) -> list[str]:

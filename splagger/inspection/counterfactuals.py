@@ -20,7 +20,8 @@ class Outcome(NamedTuple):
     """The effect of one intervention on one task.
 
     - `returns`: cumulative, of an agent that acts with the changed memory.
-    - `changed`: the fraction of steps on the unchanged path at which the most likely action differs.
+    - `changed`: the fraction of steps on the unchanged path at which the most likely action differs; the mean
+      distance for continuous actions.
     - `distance`: that between both distributions over actions at each step of the unchanged path, 0 to 1.
     """
 

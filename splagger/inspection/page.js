@@ -300,7 +300,8 @@ function worth(agent) {
     const paint = () => { const zero = cssColor("--zero"), full = cssColor("--minus"); return (t) => mix(zero, full, outcome.distance.at(t)); };
     const map = heatMap(agent, [0], paint, (t) => `step ${t}: changes by ${short(outcome.distance.at(t))}`, 16);
     const effect = element("b", { class: "effect" }, `return ${signed(outcome.return)}`);
-    const others = element("span", { class: "soft" }, `${Math.round(100 * outcome.changed)}% of actions change`);
+    const others = element("span", { class: "soft" }, 
+      agent.arrays.spread ? `changes by ${short(outcome.changed)} on average` : `${Math.round(100 * outcome.changed)}% of actions change`);
     const header = element("header", {}, element("h4", {}, key(OUTCOME_COLORS[i], outcome.name)), effect, others, map.note);
     return element("section", { class: "strip outcome", title: outcome.about }, header, map.box);
   });
