@@ -17,7 +17,7 @@ from tests.storm.outcome import Outcome, table_of
 
 # Module of tests.storm, and its tries in a storm of about 15 minutes on two cores.
 PARTS = {
-    "commands": 3000,
+    "commands": 6000,
     "files": 1000,
     "environments": 4000,
     "kills": 100,

@@ -69,11 +69,12 @@ def test_the_estimate_agrees_with_the_compiler():
 
 
 @pytest.mark.slow
-def test_every_grid_of_the_paper_fits_into_16_gigabytes():
+def test_every_grid_of_the_paper_fits_into_32_gigabytes():
+    """The largest has 75 runs of PEARL; one can train them in parts."""
     plans = sweeps(select("all"), Evidence([]))
     assert len(plans) > 50
     for plan in plans:
-        check_memory(plan.run, available=16 * GB)
+        check_memory(plan.run, available=32 * GB)
 
 
 @pytest.mark.parametrize("method", ["splagger", "transformer"])  # the latter is the largest
