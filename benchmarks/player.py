@@ -2,7 +2,8 @@
 
 Writes benchmarks/results/player-cpu.json: for SplAgger on T-LS at full size, with random weights in all arrays,
 
-  step_seconds    act and observe of one transition, by the NumPy player and by the JAX player
+  step_seconds    act and observe of one transition, by the NumPy player and by the JAX player, for observations
+                  that are all new, and for as few different ones as T-LS has
   start_seconds   processor time from the start of Python to the first action: imports, reading, compilation
 
 Everything runs on one core. The median and the fastest time of a step are reported, because other load on the machine
@@ -32,6 +33,7 @@ from splagger.runs.run import Run
 
 RESULTS = Path(__file__).parent / "results"
 STEPS, STARTS = 2_000, 5
+OBSERVATIONS = {"new": 1_000_000, "repeated": 12}  # T-LS has 12 different observations
 START = {
     "numpy": "from splagger.portable import load",
     "jax": "from splagger import load",
@@ -50,10 +52,11 @@ def write_agent(path: Path) -> None:
     splagger.save_agent(player, path)
 
 
-def step_seconds(player) -> dict[str, float]:
-    """Returns the median and the fastest time of one act and observe."""
+def step_seconds(player, different: int) -> dict[str, float]:
+    """Returns the median and the fastest time of one act and observe, with so many different observations."""
     random = np.random.default_rng(0)
-    obs = random.normal(size=(STEPS + 1, 5)).astype(np.float32)
+    obs = random.normal(size=(different, 5)).astype(np.float32)
+    obs = obs[random.integers(different, size=STEPS + 1)]
     times = []
     for before, after in itertools.pairwise(obs):
         started = time.perf_counter()
@@ -92,7 +95,10 @@ def main() -> None:
         for player in players.values():  # compiles
             player.observe(player.act([0.0] * 5), 0.0, [0.0] * 5)
         result = {
-            "step_seconds": {name: step_seconds(player) for name, player in players.items()},
+            "step_seconds": {
+                name: {kind: step_seconds(player, count) for kind, count in OBSERVATIONS.items()}
+                for name, player in players.items()
+            },
             "start_seconds": {name: start_seconds(code, path) for name, code in START.items()},
             "provenance": provenance("python -m benchmarks.player"),
         }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from splagger.errors import RunError, SettingError, UserError
 from splagger.files.agent_file import open_agent
 from splagger.portable.arrays import Arrays, Vector, known
+from splagger.portable.generated import GeneratedNetwork
 from splagger.portable.memory import NumpyMemory
 
 CRITIC, DECODER = "0.policy.hypernetwork.heads.critic", "0.decoder."
@@ -48,17 +49,17 @@ class NumpyPlayer:
     def _build_policy(self, arrays: Arrays) -> None:
         self._state_embedding = arrays.linear("state_embedding")
         self._latent_embedding = arrays.linear("latent_embedding")
-        self._actor = _layers(arrays.below("hypernetwork.heads.actor"))
+        self._actor = GeneratedNetwork(arrays.below("hypernetwork.heads.actor"))
         self.discrete = not arrays.has("log_std")
         self._log_std = None if self.discrete else arrays.get("log_std")
         self.obs_size = arrays.below("state_embedding").get("weight").shape[1]
-        self.action_size = self._actor[-1][1].shape[1]  # number of actions, or their dimensions
+        self.action_size = self._actor.output_size  # number of actions, or their dimensions
 
     @ft.cached_property
-    def _critic(self) -> list[tuple[NDArray, NDArray]]:
+    def _critic(self) -> GeneratedNetwork:
         """Half of all numbers, which acting does not need: they are read when they are first used."""
         try:
-            return _layers(Arrays(self._arrays, set(), CRITIC))
+            return GeneratedNetwork(Arrays(self._arrays, set(), CRITIC))
         except DAMAGED as error:
             raise RunError(f"the critic of this agent is damaged ({error})") from None
 
@@ -69,7 +70,7 @@ class NumpyPlayer:
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""
         self._obs = obs = _vector("obs", obs, self.obs_size)
-        numbers = _generated(self._actor, *self._inputs(obs, None))
+        numbers = self._actor(*self._inputs(obs, None))
         if self._log_std is None:
             noise = self._random.gumbel(size=len(numbers)) if explore else 0
             return int(np.argmax(numbers + noise))
@@ -92,7 +93,7 @@ class NumpyPlayer:
 
         `noise` replaces the random numbers behind a latent that is sampled (PEARL).
         """
-        numbers = _generated(self._actor, *self._inputs(_vector("obs", obs, self.obs_size), noise))
+        numbers = self._actor(*self._inputs(_vector("obs", obs, self.obs_size), noise))
         if not self.discrete:
             return numbers
         powers = np.exp(numbers - numbers.max())
@@ -101,7 +102,7 @@ class NumpyPlayer:
     def value(self, obs: Any, noise: Vector | None = None) -> float:
         """Returns the critic's estimate of the discounted sum of scaled rewards."""
         inputs = self._inputs(_vector("obs", obs, self.obs_size), noise)
-        return float(_generated(self._critic, *inputs)[0])
+        return float(self._critic(*inputs)[0])
 
     def _inputs(self, obs, noise):
         """Returns (embedded observation, terms z̃ of the hypernetwork)."""
@@ -150,24 +151,6 @@ def _try(player: NumpyPlayer) -> None:
     obs = np.zeros(player.obs_size, np.float32)
     player.observe(player.act(obs), 0.0, obs)
     player.reset()
-
-
-def _layers(arrays: Arrays) -> list[tuple[NDArray, NDArray]]:
-    """Returns the heads (weight [in, terms · out], bias [terms, out]) of every generated layer."""
-    layers, index = [], 0
-    while arrays.has(f"layers.{index}.weight"):
-        weight = arrays.get(f"layers.{index}.weight")
-        layers.append((weight.reshape(len(weight), -1), arrays.get(f"layers.{index}.bias")))
-        index += 1
-    return layers
-
-
-def _generated(layers: list[tuple[NDArray, NDArray]], x: Vector, terms: Vector) -> Vector:
-    """Computes Σₖ z̃ₖ (x Hₖ + bₖ) in each layer, with tanh between layers."""
-    for index, (weight, bias) in enumerate(layers):
-        x = np.tanh(x) if index else x
-        x = terms @ ((x @ weight).reshape(bias.shape) + bias)
-    return x
 
 
 def _sample(output: Vector, noise: Vector) -> Vector:

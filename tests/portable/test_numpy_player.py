@@ -17,7 +17,7 @@ from splagger.aggregators import Max, Sum
 from splagger.errors import RunError, SettingError
 from splagger.memory import EmbeddingSizes, Transition
 from splagger.methods import METHODS, Method
-from splagger.portable import NumpyPlayer, load
+from splagger.portable import NumpyPlayer, generated, load
 from splagger.portable.encoders import ENCODERS
 from splagger.runs.describe import plain
 from splagger.runs.named_arrays import named_leaves
@@ -120,6 +120,18 @@ def test_the_numpy_player_plays_as_the_player():
         for player in (ours, theirs):
             player.observe(action, obs[t, 0], obs[t + 1], task_done=t == 20)
     np.testing.assert_allclose(ours.memory.output, theirs.memory.output, rtol=1e-5, atol=1e-6)
+
+
+def test_kept_products_do_not_change_what_is_computed(monkeypatch):
+    monkeypatch.setattr(generated, "KEPT", 2)
+    random = np.random.default_rng(0)
+    few, player = random.normal(size=(4, 5)), load(AGENT)
+    for number in (0, 1, 0, 2, 3, 0, 0, 1):
+        fresh = load(AGENT)
+        fresh.memory = player.memory
+        expected = fresh.probabilities(few[number])
+        np.testing.assert_array_equal(player.probabilities(few[number]), expected)
+        player.observe(player.act(few[number]), 1.0, few[number])
 
 
 def test_sampled_actions_follow_the_probabilities():
