@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from splagger.memory import Transition as Transition
     from splagger.methods import METHODS as METHODS
     from splagger.methods import Method as Method
+    from splagger.plots import plot as plot
     from splagger.ppo.settings import PPOConfig as PPOConfig
     from splagger.registry import ENVS as ENVS
     from splagger.registry import EnvRow as EnvRow
@@ -50,6 +51,7 @@ _MODULES = {
     "splagger.errors": "EnvError RunError SettingError UserError",
     "splagger.memory": "SequenceModel Transition",
     "splagger.methods": "METHODS Method",
+    "splagger.plots": "plot",
     "splagger.ppo.settings": "PPOConfig",
     "splagger.registry": "ENVS EnvRow",
     "splagger.spaces": "Continuous Discrete",

@@ -43,6 +43,12 @@ class Player:
         self._act, self._observe = jax.jit(_act, static_argnums=5), jax.jit(Actor.observe)
         self.reset()
 
+    def __repr__(self) -> str:
+        if self.run is None:
+            return f"Player({self.env}, {self.point})"
+        point = f"rate {self.point.rate:g}, seed {self.point.seed}"
+        return f"Player({self.run.method.name} on {self.run.row.name}, {point}, from {self.path})"
+
     def reset(self) -> None:
         """Empties the memory: a new task begins."""
         self.memory, self._obs = self._actor.empty, None

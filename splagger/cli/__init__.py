@@ -3,11 +3,11 @@
 import contextlib
 import os
 import sys
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import tyro
 
-import splagger
 from splagger.cli.formatting import one_line
 from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
 from splagger.cli.leaderboard_command import Leaderboard
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Runs the command line. Errors that a user can fix print one line and exit with code 2."""
     words = sys.argv[1:] if arguments is None else arguments
     if words == ["--version"]:
-        print(f"splagger {splagger.__version__}")
+        print(f"splagger {version('splagger')}")
         return
     command: Any = tyro.cli(
         Command,

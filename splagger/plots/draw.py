@@ -34,6 +34,21 @@ WIDTHS = {2: 4.2, 3: 3.6}  # number of columns → panel width in inches
 
 def picture(figure: Figure, drawn: Drawn, kind: str) -> bytes:
     """Draws the panels of a figure side by side as PNG, PDF or SVG."""
+    return encoded(canvas_of(figure, drawn), kind)
+
+
+def encoded(canvas: Any, kind: str) -> bytes:
+    """Returns a matplotlib Figure as PNG, PDF or SVG."""
+    import matplotlib
+
+    data = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        canvas.savefig(data, format=kind, dpi=200, metadata=METADATA[kind])
+    return data.getvalue()
+
+
+def canvas_of(figure: Figure, drawn: Drawn) -> Any:
+    """Draws the panels of a figure side by side; returns a matplotlib Figure."""
     import matplotlib
     from matplotlib.figure import Figure as Canvas
 
@@ -49,9 +64,7 @@ def picture(figure: Figure, drawn: Drawn, kind: str) -> bytes:
         for one in axes.flat[len(drawn) :]:
             one.set_visible(False)
         _legend(canvas, axes.flat[0], drawn)
-        data = io.BytesIO()
-        canvas.savefig(data, format=kind, dpi=200, metadata=METADATA[kind])
-    return data.getvalue()
+    return canvas
 
 
 def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:

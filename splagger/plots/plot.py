@@ -1,22 +1,24 @@
 """`plot`: the learning curves of any runs on one environment in one picture."""
 
 from pathlib import Path
+from typing import Any
 
 from splagger.errors import RunError
 from splagger.files.storage import writing
 from splagger.paper_numbers import PROTOCOLS, ReferenceLine, reference_lines
 from splagger.plots.curves import curves_of
-from splagger.plots.draw import METADATA, picture
+from splagger.plots.draw import METADATA, canvas_of, encoded
 from splagger.plots.panels import Figure
 from splagger.runs.record import RunRecord
 from splagger.stats.evidence import Evidence
 from splagger.stats.variants import variants
 
 
-def plot(*roots: str | Path, path: str | Path) -> None:
-    """Draws the learning curves of the runs below `roots`, all on one environment, to `path` (PNG, PDF or SVG).
+def plot(*roots: str | Path, path: str | Path | None = None) -> Any:
+    """Draws the learning curves of the runs below `roots`, all on one environment; returns a matplotlib Figure.
 
-    Each method with its settings is one line, at its best rate, on fresh seeds if there are any.
+    Each method with its settings is one line, at its best rate, on fresh seeds if there are any. With a `path`, the
+    figure is also written there as PNG, PDF or SVG.
     """
     runs = Evidence.read_every(*roots).runs
     names = sorted({run.record.env for run in runs})
@@ -24,13 +26,15 @@ def plot(*roots: str | Path, path: str | Path) -> None:
         raise RunError(
             f"a plot shows one environment, these are {', '.join(names)}; plot them one by one"
         )
-    kind = Path(path).suffix.lstrip(".").lower()
-    if kind not in METADATA:
+    kind = "" if path is None else Path(path).suffix.lstrip(".").lower()
+    if path is not None and kind not in METADATA:
         raise RunError(f"{path} must end in one of {', '.join(METADATA)}")
     drawn = curves_of(variants(runs), _references([run.record for run in runs]))
-    data = picture(Figure(names[0], names[0], "", (drawn[0],)), [drawn], kind)
-    with writing(path):
-        Path(path).write_bytes(data)
+    canvas = canvas_of(Figure(names[0], names[0], "", (drawn[0],)), [drawn])
+    if path is not None:
+        with writing(path):
+            Path(path).write_bytes(encoded(canvas, kind))
+    return canvas
 
 
 def _references(records: list[RunRecord]) -> tuple[ReferenceLine, ...]:

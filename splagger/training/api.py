@@ -9,7 +9,7 @@ from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
-from splagger.training.runner import execute
+from splagger.training.runner import OnMetrics, execute
 
 if TYPE_CHECKING:
     import pandas
@@ -27,6 +27,7 @@ def train(
     show: bool = True,
     save_every: Number = SAVE_EVERY,
     episodes: int | None = None,
+    on_metrics: OnMetrics | None = None,
     **axes: Number | Sequence[Number],
 ) -> "pandas.DataFrame":
     """Trains all rates × seeds in one program and returns the curves, one row per evaluation and member.
@@ -43,12 +44,13 @@ def train(
     - `show`: print progress.
     - `save_every`: seconds between checkpoints.
     - `episodes`: episodes per task.
+    - `on_metrics`: is called with each new row of the curves, a dictionary, for W&B, MLflow or any other logger.
     - `axes`: other axes to sweep: `entropy_weights`, `kl_weights`, `temperatures`.
 
     The path of the run folder is in the frame's `attrs["folder"]`; `splagger.load` takes it.
     """
     run = Run.create(env, method, frames, settings, episodes, rates=rates, seeds=seeds, **axes)
-    folder, _ = execute(run, out, force, save_every, show)
+    folder, _ = execute(run, out, force, save_every, show, on_metrics)
     return curves(folder.path)
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +43,9 @@ TRAINING_METRICS = (
 )
 
 
+OnMetrics = Callable[[dict[str, Any]], Any]
+
+
 class Execution:
     """Training of a run from its start or last checkpoint to its end or an interruption."""
 
@@ -53,8 +56,10 @@ class Execution:
         record: RunRecord,
         save_every: Number,
         view: progress.Silent,
+        on_metrics: OnMetrics | None = None,
     ):
         self.run, self.folder, self.record = run, folder, record
+        self.on_metrics = on_metrics
         self.view, self.save_every = view, save_every
         self.config, self.points = run.config, run.points
         self.rows: list[dict[str, Any]] = []
@@ -158,6 +163,8 @@ class Execution:
                 **_ordered(values),
             }
             self.rows.append(row)
+            if self.on_metrics:
+                self.on_metrics(row)
             if events:
                 with writing_run(self.folder):
                     events.add(index, row)
@@ -225,10 +232,12 @@ def execute(
     force: bool = False,
     save_every: Number = SAVE_EVERY,
     show: bool | Literal["lines"] = True,
+    on_metrics: OnMetrics | None = None,
 ) -> tuple[RunFolder, bool]:
     """Trains a run to its end; returns (folder, whether there was anything to do).
 
-    A finished run is left alone, and an unfinished one continues from its last checkpoint.
+    A finished run is left alone, and an unfinished one continues from its last checkpoint. `on_metrics` is called
+    with each new row of the curves.
     """
     check("save_every", save_every, Seconds)
     folder = RunFolder(run.folder(out))
@@ -244,7 +253,8 @@ def execute(
             raise _failure(folder, record)
         if record is not None and record.finished and record.update >= run.config.updates:
             return folder, False
-        title = f"{run.row.name} · {run.method.name} · {len(run.points)} runs"
+        runs = "1 run" if len(run.points) == 1 else f"{len(run.points)} runs"
+        title = f"{run.row.name} · {run.method.name} · {runs}"
         view = progress.choose(title, run.points, run.config.updates, show)
         record = record or RunRecord(run.describe(), {}, provenance(run.command()))
         record = replace(
@@ -257,7 +267,7 @@ def execute(
             folder.write_record(record)
         try:
             with unwrapped_errors():
-                Execution(run, folder, record, save_every, view).work()
+                Execution(run, folder, record, save_every, view, on_metrics).work()
         except EnvError as error:
             raise RunError(
                 f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "

@@ -1,5 +1,7 @@
 """The public functions: what `train` returns, and that a loaded agent is the one that was trained."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -160,6 +162,21 @@ def test_evaluation_has_an_interval_and_depends_on_its_seed_alone(player):
 def test_an_interval_needs_two_tasks(player):
     with pytest.raises(SettingError, match="at least 2 tasks, got 1"):
         splagger.evaluate(player, tasks=1)
+
+
+def test_a_player_says_what_it_is(player):
+    assert re.fullmatch(
+        r"Player\(splagger on t-ls-small, rate .*, seed \d, from .*\)", repr(player)
+    )
+
+
+def test_new_rows_are_passed_to_a_callback(tmp_path):
+    rows = []
+    settings = {"settings": SETTINGS, "frames": 2 * BATCH, "show": False, "on_metrics": rows.append}
+    curves = splagger.train("t-ls-small", "splagger", [1e-3, 3e-4], 2, out=tmp_path, **settings)
+    assert [row["update"] for row in rows] == list(curves["update"])
+    assert [row["return"] for row in rows] == list(curves["return"])
+    assert set(rows[0]) == set(curves.columns)
 
 
 def test_watch_writes_an_animated_gif(player, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import splagger
 from splagger.errors import RunError
 from splagger.plots import plot
 from splagger.plots.curves import _labels, curves_of
@@ -19,7 +20,8 @@ def drawn(monkeypatch):
     """Collects the lines to be drawn instead of drawing them."""
     seen = []
     module = sys.modules[plot.__module__]  # `splagger.plots.plot` is the function
-    monkeypatch.setattr(module, "picture", lambda figure, drawn, kind: seen.extend(drawn) or b"")
+    monkeypatch.setattr(module, "canvas_of", lambda figure, drawn: seen.extend(drawn))
+    monkeypatch.setattr(module, "encoded", lambda canvas, kind: b"")
     return seen
 
 
@@ -119,3 +121,14 @@ def test_impossible_pictures_are_refused(tmp_path):
     (tmp_path / "t-ls/rnn/run/curves.csv").unlink()
     with pytest.raises(RunError, match="first evaluation"):
         plot(tmp_path / "t-ls", path=tmp_path / "curves.png")
+
+
+def test_plot_returns_a_figure_and_leaves_matplotlib_alone(tmp_path):
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    write_run(tmp_path, "t-ls", "rnn", learning(2.0))
+    before = matplotlib.get_backend(), dict(matplotlib.rcParams)
+    figure = splagger.plot(tmp_path)
+    assert isinstance(figure, Figure) and figure.axes[0].lines
+    assert (matplotlib.get_backend(), dict(matplotlib.rcParams)) == before
