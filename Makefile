@@ -26,6 +26,7 @@ storm: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.parts
 	$(BIN)/python -m benchmarks.mujoco
+	$(BIN)/python -m benchmarks.player
 	$(BIN)/splagger bench t-ls splagger
 
 tables: $(READY)

@@ -13,15 +13,16 @@ TARGET = Path(__file__).parent / "images" / "map.svg"
 
 # Rows of the picture, from what everything rests on to what rests on everything.
 ROWS = (
-    ("errors", "tables", "spaces", "paper_numbers", "gymnasium_ids"),
-    ("nn",),
+    ("errors", "ranges", "files", "tables", "spaces", "paper_numbers", "gymnasium_ids"),
+    ("nn", "portable"),
     ("memory", "aggregators", "policy"),
     ("methods", "agent", "envs"),
     ("ppo", "registry", "bridges"),
     ("runs", "training", "agents", "analysis"),
-    ("stats", "plots", "paper", "report", "cli"),
+    ("stats", "plots", "paper", "report", "inspection", "cli"),
 )
 LABELS = ("basics", "layers", "networks", "agent and tasks", "learning", "experiments", "results")
+WIDTH = 14.6
 COLORS = ("#eceff3", "#dbe9f6", "#d8f0e6", "#fdf1d6", "#fbe3d4", "#f2dfee", "#e3e8ef")
 
 
@@ -44,7 +45,7 @@ def arrows() -> list[tuple[str, str]]:
 def centers() -> dict[str, tuple[float, float]]:
     """Room → the middle of its box."""
     return {
-        room: ((column + 0.5) * 12 / len(row) + 1.6, -1.35 * index)
+        room: ((column + 0.5) * WIDTH / len(row) + 1.6, -1.35 * index)
         for index, row in enumerate(ROWS)
         for column, room in enumerate(row)
     }
@@ -52,7 +53,7 @@ def centers() -> dict[str, tuple[float, float]]:
 
 def draw() -> None:
     with matplotlib.rc_context(STYLE | {"axes.grid": False}):
-        figure = Figure(figsize=(10.5, 7.2), layout="constrained")
+        figure = Figure(figsize=(12, 7.2), layout="constrained")
         axes = figure.subplots()
         places = centers()
         for room, other in arrows():
@@ -72,7 +73,7 @@ def draw() -> None:
                 )
                 axes.add_patch(box)
                 axes.text(x, y, room, ha="center", va="center", weight="bold", fontsize=10)
-        axes.set(xlim=(0, 13.8), ylim=(-1.35 * (len(ROWS) - 1) - 0.6, 0.6))
+        axes.set(xlim=(0, WIDTH + 1.8), ylim=(-1.35 * (len(ROWS) - 1) - 0.6, 0.6))
         axes.axis("off")
         figure.savefig(TARGET, metadata=METADATA["svg"])
 
