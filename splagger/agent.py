@@ -29,14 +29,14 @@ from splagger.spaces import ActionSpace
 class Network:
     """Layer sizes of an agent; the defaults are the paper's."""
 
-    embedding: EmbeddingSizes = EmbeddingSizes()
-    output_size: Size = 24
-    state_embedding: Size = 256
-    latent_embedding: Size = 25
-    hidden: tuple[Size, ...] = (256, 128)
+    embedding: EmbeddingSizes = EmbeddingSizes()  # of transitions
+    output_size: Size = 24  # of the memory
+    state_embedding: Size = 256  # of the policy's input
+    latent_embedding: Size = 25  # the hypernetwork's input
+    hidden: tuple[Size, ...] = (256, 128)  # of policy and critic
     width_factor: Positive = 1.0  # multiplies the width of the method's encoder
-    decoder_hidden: tuple[Size, ...] = (32, 32)
-    decoder_predicts_state: bool = False
+    decoder_hidden: tuple[Size, ...] = (32, 32)  # of the decoder, if there is one
+    decoder_predicts_state: bool = False  # besides rewards
 
     def __post_init__(self):
         check_fields(self, "network.")

@@ -14,11 +14,13 @@ from splagger.cli.leaderboard_command import Leaderboard
 from splagger.cli.options import check_options
 from splagger.cli.page_commands import Inspect
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
+from splagger.cli.settings_command import Settings
 from splagger.cli.train_commands import Bench, List, Sweep, Train
 from splagger.errors import Interrupted, UserError
 
 Command = (
     Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Settings, tyro.conf.subcommand("settings")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]

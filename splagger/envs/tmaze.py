@@ -42,10 +42,10 @@ class TMaze(eqx.Module):
     splagger.errors.SettingError: TMaze: length must be at least 2, got 1
     """
 
-    length: Several = eqx.field(static=True, default=100)
-    signals: tuple[int, ...] = eqx.field(static=True, default=(1,))
-    noise_up: Fraction = eqx.field(static=True, default=0.5)
-    noise_down: Fraction = eqx.field(static=True, default=0.5)
+    length: Several = eqx.field(static=True, default=100)  # cells
+    signals: tuple[int, ...] = eqx.field(static=True, default=(1,))  # cells that show a signal
+    noise_up: Fraction = eqx.field(static=True, default=0.5)  # P(noise = +1) if the door is UP
+    noise_down: Fraction = eqx.field(static=True, default=0.5)  # and if it is DOWN
     reward_right: Finite = eqx.field(static=True, default=4.0)
     reward_wrong: Finite = eqx.field(static=True, default=-3.0)
 

@@ -25,27 +25,27 @@ class PPOConfig:
 
     envs: Count = 16  # environments side by side
     steps: Count = 700  # of each environment in a rollout
-    epochs: Count = 2
-    minibatches: Count = 4
+    epochs: Count = 2  # passes over each rollout
+    minibatches: Count = 4  # of each epoch
     clip: Amount = 0.05  # of the probability ratio, and of the value's change
-    discount: Factor = 0.95
-    gae_decay: Factor = 0.95
-    value_weight: Amount = 0.5
-    entropy: Amount = 0.1  # default of the tunable
-    policy_epsilon: Amount = 1e-5  # of Adam
-    encoder_epsilon: Amount = 1e-8
+    discount: Factor = 0.95  # γ
+    gae_decay: Factor = 0.95  # λ of generalized advantage estimation
+    value_weight: Amount = 0.5  # of the value loss
+    entropy: Amount = 0.1  # weight of the entropy bonus; default of the axis entropy_weights
+    policy_epsilon: Amount = 1e-5  # Adam's ε for policy and critic
+    encoder_epsilon: Amount = 1e-8  # Adam's ε for the memory
     max_grad_norm: Amount = 0.5  # of each parameter group
     anneal: bool = False  # learning rate falls linearly to 0
     mask_truncated: bool = False  # zero advantage at steps that a time limit truncated
     eval_interval: Count = 1  # updates between evaluations
-    eval_tasks: Count = 16
-    update_noise: str = "stored"  # of a stochastic latent in the update; one of UPDATE_NOISES
-    kl_weight: Amount = 1e-6  # default of the tunable, in units of the authors' code
+    eval_tasks: Count = 16  # new tasks per evaluation
+    update_noise: str = "stored"  # of a stochastic latent in the update: stored, fresh or none
+    kl_weight: Amount = 1e-6  # default of the axis kl_weights, in units of the authors' code
     kl_terms: Amount = (
         31250.0  # terms in that code's sum: weight · terms · mean KL is the same loss
     )
     # Methods trained by reconstruction (PEARL-vari) also use:
-    reconstruction_rate: Amount = 1e-3
+    reconstruction_rate: Amount = 1e-3  # learning rate
     reconstruction_kl_weight: Amount = 1.0
     reconstruction_steps: Count = 3  # per PPO update
     trajectories: Count = 25  # per reconstruction step
