@@ -35,9 +35,10 @@ class SplitAggregation(eqx.Module):
 
     def unroll(self, aggregate, es: Float[Array, "T *batch D"], resets: Bool[Array, "T *batch"]):
         """Returns (last aggregate, all T outputs)."""
-        is_max = type(self.aggregator) is Max and self.skip < self.width
-        if is_max and cuda.enabled() and split_max.available():
-            return split_max.unroll(self.skip, self.aggregator.floor, aggregate, es, resets)
+        aggregator = self.aggregator
+        fused = self.skip < self.width and cuda.enabled() and split_max.available()
+        if fused and isinstance(aggregator, Max) and type(aggregator) is Max:  # not a subclass
+            return split_max.unroll(self.skip, aggregator.floor, aggregate, es, resets)
         aggregates = prefixes(self.aggregator, aggregate, es[..., self.skip :], resets)
         read = over_axes(self.aggregator.read, resets.ndim)(aggregates)
         last = jax.tree.map(lambda m: m[-1], aggregates)
