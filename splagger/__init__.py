@@ -3,8 +3,8 @@
 Names are imported when they are first used, so that reading results needs no JAX.
 
 >>> import splagger
->>> sorted(splagger.METHODS)[:3]
-['amrl', 'amrl-nornn', 'cnp']
+>>> splagger.METHODS["splagger"].skip
+0.5
 """
 
 import importlib

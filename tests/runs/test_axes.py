@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from splagger.agents import load, loading
+from splagger.agents import exports, load
 from splagger.cli import main
 from splagger.cli.train_commands import Grid
 from splagger.errors import RunError, SettingError
@@ -76,7 +76,7 @@ def test_an_agent_file_from_before_an_axis_is_loaded(monkeypatch, tmp_path):
     np.savez(path, description=np.asarray(json.dumps(about)), **arrays)
     with pytest.raises(RunError, match="is not an agent that splagger wrote, or is damaged"):
         load(path)
-    made_newer(monkeypatch, loading, "kl_weight")
+    made_newer(monkeypatch, exports, "kl_weight")
     assert load(path).point.kl_weight == default
 
 

@@ -21,7 +21,7 @@ from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.folder import RunFolder
 from splagger.training import runner
 from tests.storm.outcome import Outcome, parse_arguments
-from tests.tiny import BATCH, bits, example, tiny
+from tests.tiny import bits, example, tiny
 
 
 class Kind(NamedTuple):
@@ -117,7 +117,7 @@ DAMAGES += (flip_bit, flip_bit, swap_lines, remove_line)
 
 def make(folder: Path) -> Path:
     """Writes one file of each kind; returns the folder of the run."""
-    run, _ = runner.execute(tiny(frames=3 * BATCH), folder, save_every=0.0, show=False)
+    run, _ = runner.execute(tiny(), folder, save_every=0.0, show=False)
     save_agent(splagger.load(run.path), run.path / "agent.npz")
     values = [Value("rnn", seed, step, 0, 0.5 * step) for seed in (0, 1) for step in range(40)]
     write_analysis(run.path / "analysis", values, {"analysis": "memory", "seeds": [0, 1]})
