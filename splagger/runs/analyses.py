@@ -65,7 +65,7 @@ def write_analysis(folder: Path, rows: Iterable[Value], description: dict[str, A
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / VALUES, text.getvalue())
         complete = description | {VALUES_DIGEST: sha256(text.getvalue())}
-        complete |= {DIGEST: digest_of(complete)}
+        complete = {DIGEST: digest_of(complete)} | complete
         write_atomically(folder / DESCRIPTION, json.dumps(complete, indent=2) + "\n")
 
 
@@ -103,8 +103,10 @@ def _description(folder: str | Path) -> dict[str, Any]:
         raise _damaged(path, error) from None
     if not isinstance(found, dict):
         raise _damaged(path, "it is not a JSON object")
+    # Analyses of version 0.1 have no digests. Those with one of them must have both.
     rest = {name: value for name, value in found.items() if name != DIGEST}
-    if found.get(DIGEST) not in (None, digest_of(rest)):
+    digest = found.get(DIGEST, "" if VALUES_DIGEST in found else None)
+    if digest not in (None, digest_of(rest)) or (digest and VALUES_DIGEST not in found):
         raise _damaged(path, "its content is not what was written")
     return found
 

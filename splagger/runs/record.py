@@ -76,7 +76,7 @@ class RunRecord:
     def to_json(self) -> str:
         """Returns the text of run.json, whose field "sha256" is the digest of all others."""
         data = {"run" if k == "plan" else k: v for k, v in vars(self).items()}
-        return json.dumps(data | {DIGEST: digest_of(data)}, indent=2) + "\n"
+        return json.dumps({DIGEST: digest_of(data)} | data, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, path: Path) -> "RunRecord":
@@ -87,7 +87,9 @@ class RunRecord:
             raise _damaged(path, one_line(error)) from None
         if not isinstance(data, dict):
             raise _damaged(path, "it is not a JSON object")
-        if data.pop(DIGEST, None) not in (None, digest_of(data)):
+        # Records of version 0.1 have no digests. Those with one of them must have both.
+        digest = data.pop(DIGEST, "" if "curves_sha256" in data else None)
+        if digest not in (None, digest_of(data)):
             raise _damaged(path, "its content is not what was written")
         for name, names in (("run", ()), ("arguments", ("env", "method"))):
             part = data.get(name)

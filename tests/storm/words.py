@@ -23,14 +23,14 @@ NONSENSE = (
     "1e39",
     "-1e39",
     "1e400",
-    str(10**20),
     "",
     "abc",
     "১২x",
     "1,5",
     "0x",
 )
-SUSPECT = ("-1", "0", "-0.0", "1e-400", "0.5", "1e6", "1_000_000", "1000000000", "1e300", "1e30")
+HUGE = (str(10**20), "1e30", "1e300")  # nonsense for whole numbers
+SUSPECT = (*HUGE, "-1", "0", "-0.0", "1e-400", "0.5", "1e6", "1_000_000", "1000000000")
 USUAL = ("1", "2", "3", "1e-3", "0.1")
 TEXTS = (
     "",
@@ -163,7 +163,7 @@ def value(name: str, kind: Any, rng: random.Random, odd: bool) -> Word:
     if name == "rates":
         kind = float
     if kind in (int, float):
-        return number(rng, odd)
+        return number(rng, odd, kind is int)
     if kind is Path:
         path = rng.choice(ODD_FILES if odd else GOOD_FILES)
         return Word(path, not path)
@@ -172,11 +172,11 @@ def value(name: str, kind: Any, rng: random.Random, odd: bool) -> Word:
     return Word(text, not text)
 
 
-def number(rng: random.Random, odd: bool) -> Word:
+def number(rng: random.Random, odd: bool, whole: bool) -> Word:
     if not odd:
         return Word(rng.choice(USUAL))
     text = rng.choice((*NONSENSE, *SUSPECT))
-    return Word(text, text in NONSENSE)
+    return Word(text, text in NONSENSE or (whole and text in HUGE))
 
 
 def setting(rng: random.Random, odd: bool) -> Word:
@@ -196,7 +196,11 @@ def setting(rng: random.Random, odd: bool) -> Word:
     field = rng.choice([f.name for f in dataclasses.fields(groups[group])])
     kind = plain(hints[field])
     several = typing.get_origin(kind) is tuple or hasattr(kind, "_fields")
-    text = number(rng, odd) if kind in (int, float) or several else Word(rng.choice(TEXTS))
+    text = (
+        number(rng, odd, kind is int)
+        if kind in (int, float) or several
+        else Word(rng.choice(TEXTS))
+    )
     if several and rng.random() < 0.5:
         text = Word(f"{text.text},{rng.choice(USUAL)}", text.nonsense and "," not in text.text)
     nonsense = text.nonsense and not (several and text.text in ("", "1,5", ",1"))
