@@ -28,7 +28,7 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, **_):
     """Turns links to files of the repository into links to their pages."""
-    if page.file.src_uri.startswith("source/"):
+    if "/" in page.file.src_uri:  # below the top, ../ leads to other pages
         return markdown
     return OUTSIDE.sub(lambda found: f"]({_page(found[1])})", markdown)
 
