@@ -83,10 +83,10 @@ _WALKER_NETWORK = Network(
     EmbeddingSizes(32, 32, 32), decoder_hidden=(256, 128), decoder_predicts_state=True
 )
 _SMALL = replace(_MAZE, envs=16, steps=80, eval_interval=5, buffer=1_000, trajectories=8)
-_COMPACT = Network(
+COMPACT = Network(
     EmbeddingSizes(16, 8, 8), 12, 32, 8, (32, 32), width_factor=0.25, decoder_hidden=(16, 16)
 )
-_COMPACT_ROBOT = replace(_COMPACT, embedding=EmbeddingSizes(16, 16, 16))
+_COMPACT_ROBOT = replace(COMPACT, embedding=EmbeddingSizes(16, 16, 16))
 # Rollouts hold whole meta-episodes where their length is fixed: tasks are then replayed side by side.
 _CLASSIC = replace(
     _MAZE,
@@ -112,7 +112,7 @@ def _row(
         MetaEnv(env=env, episodes=protocol.episodes),
         protocol.frames,
         ppo,
-        network or (_COMPACT if protocol.small else Network()),
+        network or (COMPACT if protocol.small else Network()),
         protocol.best_return,
         protocol.small,
         protocol.classic,

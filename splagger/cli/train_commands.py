@@ -1,6 +1,7 @@
 """Commands that train: list, train, sweep, bench."""
 
 import json
+import sys
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from splagger.runs.run import Run
 
 Positional = tyro.conf.Positional
+
+SMALL_RATE = 1e-3
 
 # Axes with one option each; rates and seeds have special options.
 _SWEPT = [axis for axis in AXES if axis.name not in ("rate", "seed")]
@@ -48,23 +51,56 @@ class Grid:
     swept: Annotated[_Swept, tyro.conf.arg(name="")] = field(default_factory=_Swept)  # pyright: ignore[reportInvalidTypeForm]
     set: tuple[str, ...] = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
+    small: bool = False
+    """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others."""
+    full: bool = False
+    """Use the paper's network and rates also there."""
 
     def run(self, env: str, method: str) -> "Run":
         """Returns the run of a method on an environment."""
         from splagger.runs.run import Run
 
         axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
+        overrides = assignments(self.set)
+        small = self._is_small(env, overrides)
+        if small:
+            overrides = compact_settings() | overrides
+            axes["rates"] = (SMALL_RATE,)
         if self.rates != ("paper",):
             axes["rates"] = [number("--rates", text) for text in self.rates]
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        overrides = assignments(self.set)
         for axis in _SWEPT:
             if axis.plural in axes and axis.setting in overrides:
                 option = f"--{axis.plural.replace('_', '-')}"
                 raise SettingError(
                     f"{option} and --set {axis.setting}=… are one setting; give only one of them"
                 )
-        return Run.create(env, method, self.frames, overrides, self.episodes, seeds=seeds, **axes)
+        run = Run.create(env, method, self.frames, overrides, self.episodes, seeds=seeds, **axes)
+        if small and not self.small:
+            print(
+                f"{env} on a CPU: compact network, and rate {SMALL_RATE:g} unless --rates says otherwise; --full uses "
+                "the paper's network and rates",
+                file=sys.stderr,
+            )
+        return run
+
+    def _is_small(self, env: str, overrides: dict[str, str]) -> bool:
+        """Whether to use the compact network: on request, or because nothing was said about a large experiment."""
+        import jax
+
+        if self.small and self.full:
+            raise SettingError("--small and --full contradict each other; give only one of them")
+        if self.small or self.full or ":" not in env or jax.default_backend() != "cpu":
+            return self.small
+        return not any(name.startswith("network.") for name in overrides)
+
+
+def compact_settings() -> dict[str, str]:
+    """Returns the settings of the compact network, as --set takes them."""
+    from splagger.cli.settings_command import settings_of
+    from splagger.registry import COMPACT
+
+    return {name: now for name, _, now, _ in settings_of("network", COMPACT)}
 
 
 @dataclass(frozen=True)

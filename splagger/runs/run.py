@@ -166,6 +166,8 @@ class Run:
         words += ["--first-seed", str(first)] if first != 0 else []
         words += ["--seeds", str(count)] if count != PAPER_SEEDS else []
         words += ["--frames", str(self.frames)] if self.frames != self.row.frames else []
+        if ":" in self.row.name and not any(k.startswith("network.") for k, _ in self.overrides):
+            words += ["--full"]  # without it, the network would depend on the machine
         if self.overrides:
             words += ["--set", *(f"{name}={_text(value)}" for name, value in self.overrides)]
         gaps = self.seeds != tuple(range(first, first + count))

@@ -31,7 +31,7 @@ from tests.tiny import (
 )
 
 GRID = ("rates", "seeds", "first-seed", "frames", "episodes", "entropy-weights", "kl-weights")
-GRID += ("temperatures", "set", "out", "save-every")
+GRID += ("temperatures", "set", "small", "full", "out", "save-every")
 OPTIONS_OF_ANALYSES = ("length", "independent", "jacobian", "real", "task-seed", "every-seed")
 OPTIONS_OF_ANALYSES += ("env", "methods", "seeds")
 OPTIONS = {

@@ -1,0 +1,56 @@
+"""The size of an experiment: small on a CPU for environments of others, and on request."""
+
+import shlex
+
+import jax
+import pytest
+
+from splagger.cli import main, train_commands
+from splagger.cli.train_commands import Grid
+from splagger.errors import SettingError
+from splagger.paper_numbers import PAPER_RATES
+from splagger.registry import COMPACT, ENVS
+from splagger.runs.run import Run
+
+CARTPOLE = "gym:CartPole-v1"
+
+
+@pytest.mark.parametrize("options", [{"small": True}, {}])
+def test_the_compact_network_is_used_on_request_and_for_others_environments(options, capsys):
+    run = Grid(**options).run("t-ls" if options else CARTPOLE, "splagger")
+    assert run.row.network == COMPACT and run.rates == (1e-3,) and len(run.seeds) == 3
+    assert ("compact network" in capsys.readouterr().err) == (not options)
+
+
+@pytest.mark.parametrize("options", [{"full": True}, {"set": ("network.output_size=24",)}])
+def test_the_papers_network_is_used_on_request(options, capsys):
+    run = Grid(**options).run(CARTPOLE, "splagger")
+    assert run.row.network == ENVS["t-ls"].network and run.rates == PAPER_RATES
+    assert capsys.readouterr().err == ""
+
+
+def test_a_gpu_trains_at_full_size(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert Grid().run(CARTPOLE, "splagger").rates == PAPER_RATES
+
+
+def test_own_rates_stay():
+    assert Grid(rates=("3e-4",)).run(CARTPOLE, "splagger").rates == (3e-4,)
+
+
+def test_both_sizes_contradict_each_other():
+    with pytest.raises(SettingError, match="--small and --full contradict each other"):
+        Grid(small=True, full=True).run("t-ls", "splagger")
+
+
+@pytest.mark.parametrize("options", [{}, {"full": True}, {"small": True}])
+def test_the_recorded_command_makes_the_same_run(options, monkeypatch):
+    run = Grid(**options).run(CARTPOLE, "splagger")
+    again = []
+    monkeypatch.setattr(train_commands.Grid, "run", lambda *args: again.append(args) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(shlex.split(run.command())[1:])
+    monkeypatch.undo()
+    grid, env, method = again[0]
+    made: Run = grid.run(env, method)
+    assert made.digest == run.digest
