@@ -1,33 +1,40 @@
 """`splagger` and `python -m splagger`: the command line, with one line for an interruption at any moment."""
 
+import contextlib
 import os
 import signal
 import sys
 
 
 def run() -> None:
-    """Runs the command line. Interruptions during imports and during the interpreter's own end are handled, too."""
+    """Runs the command line.
+
+    Outside of training, which handles signals itself, Ctrl-C ends the process at once: an exception could be raised
+    inside of another library's import or cleanup, which would print its traceback.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
     try:
         from splagger.cli import main
 
         main()
-    except KeyboardInterrupt:
-        print("\nsplagger: stopped", file=sys.stderr)
-        _leave(130)
     except SystemExit as error:
         if error.code == 130:
-            _leave(130)
+            _leave()
         raise
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _leave(code: int) -> None:
+def _stop(number, frame) -> None:
+    os.write(2, b"\nsplagger: stopped\n")
+    _leave()
+
+
+def _leave() -> None:
     """Ends the process without waiting for running computations."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    with contextlib.suppress(Exception):  # the signal may have come in the middle of a print
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(130)
 
 
 if __name__ == "__main__":

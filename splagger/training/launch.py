@@ -42,7 +42,7 @@ def train_all(
     pool = futures.ProcessPoolExecutor(
         min(jobs, len(runs)), multiprocessing.get_context("spawn"), initializer=_start_child
     )
-    with pool, _stopped_by_sigterm():
+    with pool, _stopped_by_signals():
         submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
         try:
             return _all([lambda one=future: RunFolder(one.result()) for future in submitted])
@@ -77,8 +77,8 @@ def _start_child() -> None:
 
 
 @contextlib.contextmanager
-def _stopped_by_sigterm():
-    """Treats SIGTERM like Ctrl-C. Does nothing outside of the main thread, where signals cannot be handled."""
+def _stopped_by_signals():
+    """SIGTERM and Ctrl-C raise KeyboardInterrupt. Does nothing outside of the main thread, which handles signals."""
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -86,11 +86,13 @@ def _stopped_by_sigterm():
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _train(arguments: dict[str, Any], out: str, save_every: Number) -> Path:

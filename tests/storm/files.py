@@ -151,15 +151,11 @@ class Truth:
             return REFUSED if "\n" not in str(error) else f"an error of several lines: {error}"
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-        if equal(found, self.read[kind.name]):
+        if found == self.read[kind.name]:
             return UNHARMED
-        if kind.name == "checkpoint" and equal(found, self.older):
+        if kind.name == "checkpoint" and found == self.older:
             return OLDER if "using the one of update" in warnings.getvalue() else "no warning"
         return "read silently as something else"
-
-
-def equal(one: Any, other: Any) -> bool:
-    return repr(one) == repr(other)
 
 
 def storm(tries: int, seed: int = 0) -> Outcome:
