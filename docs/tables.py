@@ -6,7 +6,6 @@ content there, and a test fails while any page is out of date.
 
 import ast
 import functools as ft
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -15,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from docs.reliability_tables import saving, storm
+from docs.table_parts import markdown, measured
 from splagger.gymnasium_ids import IDS
 from splagger.methods import ALIASES, METHODS, Method
 from splagger.paper.claims import evaluate_claims
@@ -33,12 +34,11 @@ from splagger.runs.folder import find_runs
 from splagger.spaces import Discrete
 from splagger.stats.evidence import Evidence, RecordedRun
 from splagger.stats.members import best_rate
-from splagger.tables import Table, lookup
+from splagger.tables import lookup
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 BLOCK = re.compile(r"<!-- table: ([\w-]+) -->\n(?:.*?\n)??<!-- end -->", re.DOTALL)
-MEASURED = ROOT / "benchmarks" / "results"
 EXPLORES = 17.85  # the return of the policy that explores again after every goal
 
 
@@ -51,15 +51,6 @@ def evidence() -> Evidence:
 @ft.cache
 def verdicts() -> list:
     return evaluate_claims(evidence())
-
-
-def markdown(head: tuple[str, ...], rows: Any) -> str:
-    return Table("", head, list(rows)).markdown()
-
-
-def measured(name: str) -> Any:
-    """A results file of the benchmarks."""
-    return json.loads((MEASURED / f"{name}.json").read_text())
 
 
 # --- what there is
@@ -515,6 +506,8 @@ TABLES: dict[str, Callable[[], str]] = {
         growth_envs,
         growth_length,
         together,
+        storm,
+        saving,
     )
 }
 
