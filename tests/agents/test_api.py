@@ -172,7 +172,12 @@ def test_a_player_says_what_it_is(player):
 
 def test_new_rows_are_passed_to_a_callback(tmp_path):
     rows = []
-    settings = {"settings": SETTINGS, "frames": UPDATES * BATCH, "show": False, "on_metrics": rows.append}
+    settings = {
+        "settings": SETTINGS,
+        "frames": UPDATES * BATCH,
+        "show": False,
+        "on_metrics": rows.append,
+    }
     curves = splagger.train("t-ls-small", "splagger", [1e-3, 3e-4], 2, out=tmp_path, **settings)
     assert [row["update"] for row in rows] == list(curves["update"])
     assert [row["return"] for row in rows] == list(curves["return"])
