@@ -24,7 +24,7 @@ MODULES = {
 import sys
 import gymnasium
 
-def raises(): raise ValueError("no luck")
+def raises(): raise ValueError("too small")
 def needs(size): return size
 def exits(): sys.exit("bye")
 def nothing(): return None
@@ -53,7 +53,7 @@ PLACES = {
     "no_such_module:x": r"cannot be found \(No module named 'no_such_module'\)",
 }
 JAX = {
-    "raises": r"cannot be created \(ValueError: no luck \(.*factories\.py:5\)\)",
+    "raises": r"cannot be created \(ValueError: too small \(.*factories\.py:5\)\)",
     "needs": r"cannot be created \(TypeError: needs\(\) missing 1 required .*without arguments",
     "exits": r"cannot be created \(SystemExit: bye ",
     "nothing": r"jax:factories:nothing: None is not an environment",
@@ -61,7 +61,7 @@ JAX = {
     "OldStyle": r"is not an environment",
 }
 GYM = {
-    "raises": r"cannot be created \(ValueError: no luck \(.*factories\.py:5\)\)",
+    "raises": r"cannot be created \(ValueError: too small \(.*factories\.py:5\)\)",
     "needs": r"cannot be created \(TypeError: needs\(\) missing 1 required positional argument",
     "exits": r"cannot be created \(SystemExit: bye ",
     "nothing": r"must return a gymnasium\.Env, got NoneType",

@@ -68,14 +68,18 @@ def test_curves_are_read_as_they_were_written(rows):
 
 @given(st.binary(max_size=80) | st.text('01.,-\n"enaupdtrw', max_size=60).map(str.encode))
 def test_any_other_text_of_curves_is_a_table_or_refused(data):
+    found = None
     with contextlib.suppress(RunError):
-        parse_curves(data, PATH, ["update", "return"])
+        found = parse_curves(data, PATH, ["update", "return"])
+    assert found is None or set(found.columns) == {"update", "return"}
 
 
 @given(JSON | st.dictionaries(st.sampled_from(["run", "arguments", "update", "stopped"]), JSON))
 def test_any_json_is_a_record_or_refused(content):
+    record = None
     with contextlib.suppress(RunError):
-        RunRecord.from_json(json.dumps(content), PATH)
+        record = RunRecord.from_json(json.dumps(content), PATH)
+    assert record is None or all(isinstance(name, str) for name in record.name)
 
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4), st.integers(0, 10**9))
