@@ -7,8 +7,10 @@ a page below `source/`, a folder becomes a list of its files, and a picture is c
 import re
 from pathlib import Path
 
-import tables  # beside this file, where mkdocs looks first
 from mkdocs.structure.files import File
+
+from docs.paper_tables import pictures
+from docs.table_parts import ROOT
 
 OUTSIDE = re.compile(r"\]\(\.\./([^)#\s]+)\)")
 LANGUAGES = {".py": "python", ".json": "json", ".xml": "xml"}
@@ -17,7 +19,7 @@ HIDDEN = "---\nsearch:\n  exclude: true\n---\n\n"
 
 def on_files(files, config):
     """Adds a picture for each figure that can be drawn, and a page for each place that is linked to."""
-    for name, data in tables.pictures().items():
+    for name, data in pictures().items():
         files.append(File.generated(config, f"images/figures/{name}.svg", content=data))
     pages = [file for file in files.documentation_pages() if "/" not in file.src_uri]
     linked = {place for file in pages for place in OUTSIDE.findall(file.content_string)}
@@ -39,7 +41,7 @@ def _page(place: str) -> str:
 
 def _source(place: str) -> str | bytes:
     """A picture itself; a page that shows the file, or names all files of the folder."""
-    path = tables.ROOT / place
+    path = ROOT / place
     if place.endswith(".png"):
         return path.read_bytes()
     if path.is_dir():

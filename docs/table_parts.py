@@ -1,12 +1,16 @@
-"""What all tables of the docs share: Markdown, and the results files of the benchmarks."""
+"""What all tables of the docs share: Markdown, the recorded results, and the files of the benchmarks."""
 
+import functools as ft
 import json
 from pathlib import Path
 from typing import Any
 
+from splagger.paper.claims import evaluate_claims
+from splagger.stats.evidence import Evidence
 from splagger.tables import Table
 
-MEASURED = Path(__file__).parents[1] / "benchmarks" / "results"
+ROOT = Path(__file__).parents[1]
+MEASURED = ROOT / "benchmarks" / "results"
 
 
 def markdown(head: tuple[str, ...], rows: Any) -> str:
@@ -16,3 +20,15 @@ def markdown(head: tuple[str, ...], rows: Any) -> str:
 def measured(name: str) -> Any:
     """A results file of the benchmarks."""
     return json.loads((MEASURED / f"{name}.json").read_text())
+
+
+@ft.cache
+def evidence() -> Evidence:
+    """Everything that is committed under results/."""
+    return Evidence.read(ROOT / "results", analyses=ROOT / "results" / "analysis")
+
+
+@ft.cache
+def verdicts() -> list:
+    """Every claim with its verdict on the recorded results."""
+    return evaluate_claims(evidence())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from docs import tables
+from docs import catalog_tables, paper_tables, tables
 from splagger import METHODS, cli
 from splagger.paper.claims import CLAIMS
 from splagger.paper.figures import FIGURES
@@ -45,8 +45,8 @@ def test_links_lead_somewhere(page):
 
 
 def test_linked_figures_are_drawn():
-    links = set(re.findall(r"images/figures/([\w-]+)\.svg", tables.figures()))
-    assert links and links == set(tables.pictures())
+    links = set(re.findall(r"images/figures/([\w-]+)\.svg", paper_tables.figures()))
+    assert links and links == set(paper_tables.pictures())
 
 
 def test_every_page_is_in_the_navigation():
@@ -88,27 +88,31 @@ def test_documented_objects_exist(page):
 
 
 def test_the_table_of_methods_has_them_all():
-    shown = tables.methods()
+    shown = catalog_tables.methods()
     assert [name for name in METHODS if f"`{name}`" not in shown] == []
     assert len(shown.splitlines()) == 2 + len({id(method) for method in METHODS.values()})
 
 
 def test_methods_are_found_in_the_figures_that_show_them():
-    (row,) = [line for line in tables.methods().splitlines() if line.startswith("| `transformer`")]
+    (row,) = [
+        line for line in catalog_tables.methods().splitlines() if line.startswith("| `transformer`")
+    ]
     assert row.endswith("| [13](reproduce.md#transformer) |")
-    (row,) = [line for line in tables.methods().splitlines() if line.startswith("| `pearl-gru`")]
+    (row,) = [
+        line for line in catalog_tables.methods().splitlines() if line.startswith("| `pearl-gru`")
+    ]
     assert row.endswith("| – |")
 
 
 def test_every_figure_has_a_command_and_its_panels():
-    shown = tables.figures()
+    shown = paper_tables.figures()
     for figure in FIGURES.values():
         assert f"`splagger figure {figure.name}`" in shown
         assert all(f"| {panel.title} |" in shown for panel in figure.panels)
 
 
 def test_every_claim_has_a_verdict():
-    shown = tables.claims_decided() + tables.claims_undecided()
+    shown = paper_tables.claims_decided() + paper_tables.claims_undecided()
     assert [claim.name for claim in CLAIMS if f"| {claim.sentence} |" not in shown] == []
 
 

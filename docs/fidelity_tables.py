@@ -1,0 +1,111 @@
+"""The tables of docs/fidelity.md: PEARL's noise, and SplAgger beside the RNN on the Planning Game."""
+
+from typing import Any
+
+import numpy as np
+
+from docs.table_parts import ROOT, evidence, markdown
+from splagger.runs.analyses import AnalysisKey
+from splagger.runs.folder import find_runs
+from splagger.stats.evidence import Evidence, RecordedRun
+from splagger.stats.members import best_rate
+
+EXPLORES = 17.85  # the return of the policy that explores again after every goal
+
+
+def pearl_noise() -> str:
+    """PEARL on T-LS, by the noise with which the update samples its latent."""
+    words = {
+        "stored": "the rollout's samples (ours)",
+        "fresh": "new samples (`fresh`)",
+        "none": "means (`none`, as in the authors' code)",
+    }
+    rows = []
+    for method in ("pearl", "pearl-gru"):
+        runs = {_noise(run): run for run in evidence().runs if _is_noise_experiment(run, method)}
+        for noise in (n for n in words if n in runs):
+            (members,) = runs[noise].members.values()
+            rate = best_rate(members)
+            curves, last = members.curves(rate), _last_tenth(members.frames)
+            numbers = f"{curves.mean():.2f}", f"{curves[:, last].mean():.2f}"
+            rows.append((f"`{method}`", words[noise], f"{rate:g}", *numbers))
+    head = ("encoder", "latent in the update", "best rate", "mean return over training")
+    return markdown((*head, "in its last tenth"), rows)
+
+
+def _noise(run: RecordedRun) -> str:
+    return run.record.plan["ppo"].get("update_noise", "stored")
+
+
+def _is_noise_experiment(run: RecordedRun, method: str) -> bool:
+    plan = run.record.plan
+    return (
+        run.name == ("t-ls", method)
+        and plan["seeds"] == [0, 1, 2]
+        and len(plan["kl_weights"]) == 1
+        and len(plan["rates"]) > 1
+    )
+
+
+def _last_tenth(frames: np.ndarray) -> np.ndarray:
+    return frames >= 0.9 * frames[-1]
+
+
+def _planning(method: str) -> Any:
+    """The curves of a method's sweep on the Planning Game."""
+    folders = find_runs(ROOT / "results" / "planning" / method)
+    (sweep,) = [f for f in folders if len(f.record().plan["rates"]) > 1]
+    return sweep.curves()
+
+
+def planning_by_rate() -> str:
+    """SplAgger and the RNN on the Planning Game, rate by rate."""
+    rates = (0.003, 0.001, 0.0003, 0.0001, 0.00003)
+    rows = []
+    for method in ("rnn", "splagger", "splagger-nornn"):
+        curves = _planning(method)
+        late = curves[_last_tenth_rows(curves)]
+        mean = lambda table, rate: table[table["rate"] == rate]["return"].mean()  # noqa: E731
+        cells = [f"{mean(curves, rate):.2f} / {mean(late, rate):.2f}" for rate in rates]
+        rows.append((f"`{method}`", *cells))
+    return markdown(("method", *(f"{rate:.5f}".rstrip("0") for rate in rates)), rows)
+
+
+def _last_tenth_rows(curves: Any) -> Any:
+    return curves["frames"] >= 0.9 * curves["frames"].max()
+
+
+def planning_details() -> str:
+    """What explains the difference between SplAgger and the RNN on the Planning Game."""
+    columns = [_planning_column(method) for method in ("rnn", "splagger")]
+    values = np.array([_reward_within_task(m) for m in ("rnn", "splagger")])
+    rows = [(name, *(c[name] for c in columns)) for name in columns[0]]
+    for index, steps in enumerate(("steps 20 to 49", "the last 30 steps")):
+        cells = (f"{value:.2f}" for value in values[:, index])
+        rows.append((f"small agents: return in {steps} of a task", *cells))
+    return markdown(("", "RNN", "SplAgger"), rows)
+
+
+def _planning_column(method: str) -> dict[str, str]:
+    curves = _planning(method)
+    best = curves[curves["rate"] == 0.001].groupby("frames")["return"].mean()
+    reached = (best.rolling(5).mean() >= EXPLORES).idxmax()
+    late = curves[_last_tenth_rows(curves)]
+    entropy = late[late["rate"] == 0.001]["entropy"].mean()
+    large = late[late["rate"] == 0.003].groupby("seed")["return"].mean().sort_values()
+    return {
+        f"frames until the mean return reaches {EXPLORES} (rate 0.001)": f"{reached / 1e6:.1f} M",
+        "policy entropy in the last tenth (rate 0.001)": f"{entropy:.3f} nats",
+        "returns of the three seeds in the last tenth (rate 0.003)": ", ".join(
+            f"{value:.2f}" for value in large
+        ),
+    }
+
+
+def _reward_within_task(method: str) -> tuple[float, float]:
+    """Reward in steps 20 to 49 and 70 to 99 of a task, of small agents."""
+    small = Evidence([], analyses=ROOT / "results" / "analysis-small")
+    values = small.analysis(AnalysisKey("adaptation", "planning"), method)
+    assert values is not None
+    reward = values.values.mean(axis=(0, 1))
+    return float(reward[20:50].sum()), float(reward[70:100].sum())

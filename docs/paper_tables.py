@@ -1,0 +1,87 @@
+"""The tables and pictures of docs/reproduce.md and docs/claims.md, made from the recorded results."""
+
+from docs.table_parts import evidence, markdown, verdicts
+from splagger.paper.figures import FIGURES
+from splagger.paper.reproduce import commands
+from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN
+from splagger.plots.draw import picture
+from splagger.plots.export import drawable
+from splagger.plots.panels import AnalysisPanel, Figure, Panel
+from splagger.plots.styles import style_of
+from splagger.report.tables import claims_table, returns_table
+from splagger.stats.evidence import Evidence
+
+
+def figures() -> str:
+    """Every figure of the paper: its panels, what is recorded of them, and the commands that make it."""
+    return "\n\n".join(_figure(figure) for figure in FIGURES.values())
+
+
+def _figure(figure: Figure) -> str:
+    rows = ((p.title, _names(p), _recorded(p)) for p in figure.panels)
+    parts = [
+        f"### {figure.title} {{ #{figure.name} }}",
+        f"{figure.where}. `splagger figure {figure.name}`",
+    ]
+    if drawable(figure, evidence()):
+        parts.append(f"![{figure.title}](images/figures/{figure.name}.svg)")
+    parts.append(markdown(("panel", "lines", "recorded"), rows))
+    lines = commands(figure.missing(Evidence([])), Evidence([]), "results", "results/analysis")
+    block = "\n".join(f"    {line}" for line in ["```", *lines, "```"])
+    return "\n\n".join([*parts, f'??? note "From nothing: {len(lines)} commands"\n\n{block}'])
+
+
+def _names(panel: Panel) -> str:
+    if isinstance(panel, AnalysisPanel):
+        return ", ".join(style_of(method).label for method in panel.methods)
+    return ", ".join(entry.style.label for entry in panel.entries)
+
+
+def _recorded(panel: Panel) -> str:
+    """For how many lines there are data, and where these are."""
+    if isinstance(panel, AnalysisPanel):
+        folder = f"results/analysis/{panel.analysis.folder}"
+        found = [m for m in panel.methods if evidence().analysis(panel.analysis, m)]
+        return _link(len(found), len(panel.methods), folder)
+    found = [entry for entry in panel.entries if evidence().members(entry.series)]
+    return _link(len(found), len(panel.entries), f"results/{panel.entries[0].series.env}")
+
+
+def _link(found: int, wanted: int, folder: str) -> str:
+    return f"{found} of {wanted}, [`{folder}`](../{folder})" if found else f"0 of {wanted}"
+
+
+def pictures() -> dict[str, bytes]:
+    """Name → SVG of every figure for which there are data."""
+    drawn = {name: drawable(figure, evidence()) for name, figure in FIGURES.items()}
+    return {name: picture(FIGURES[name], lines, "svg") for name, lines in drawn.items() if lines}
+
+
+def returns() -> str:
+    """Returns of every method on every environment that was run with its default settings."""
+    return returns_table(evidence()).markdown()
+
+
+def claim_counts() -> str:
+    """How many claims hold, in one table."""
+    outcomes = [verdict.outcome for _, verdict in verdicts()]
+    rows = [(outcome, f"{outcomes.count(outcome)}") for outcome in (HOLDS, FAILS, UNKNOWN)]
+    return markdown(("verdict", f"of {len(outcomes)} claims"), rows)
+
+
+def claims_that_fail() -> str:
+    """The claims that do not hold here."""
+    failed = [(c, v) for c, v in verdicts() if v.outcome == FAILS]
+    return markdown(
+        ("claim that does not hold", "section"), [(c.sentence, c.section) for c, _ in failed]
+    )
+
+
+def claims_decided() -> str:
+    """Every claim that the data decide."""
+    return claims_table("", [r for r in verdicts() if r[1].outcome != UNKNOWN]).markdown()
+
+
+def claims_undecided() -> str:
+    """Every claim that the data do not decide."""
+    return claims_table("", [r for r in verdicts() if r[1].outcome == UNKNOWN]).markdown()
