@@ -34,7 +34,7 @@ hypothesis.settings.load_profile("fixed")
 # Each file is tested by one process. The slowest files start first, so that no process is waited for at the end.
 # Only the second of them needs the trained run at once: the others then find its program in the cache.
 SLOWEST = ("test_replay", "test_cli", "test_methods", "test_train", "test_examples", "test_resume")
-SLOWEST += ("test_launch", "test_api", "test_runner", "test_recurrent", "test_gradients")
+SLOWEST += ("test_local", "test_api", "test_runner", "test_recurrent", "test_gradients")
 
 
 def pytest_collection_modifyitems(items):

@@ -33,6 +33,7 @@ ROOMS = (
     "bridges",
     "runs",
     "training",
+    "launchers",
     "agents",
     "analysis",
     "stats",

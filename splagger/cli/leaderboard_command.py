@@ -54,7 +54,7 @@ class Leaderboard:
             print(path)
 
     def _train(self) -> None:
-        from splagger.training.launch import train_all
+        from splagger.launchers import train_all
 
         Sweep(self.envs, self.methods, self.grid, self.runs[0])()
         train_all(self.fresh_runs(), self.runs[0])

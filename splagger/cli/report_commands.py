@@ -168,11 +168,11 @@ class Reproduce:
     """Print what would be trained, and stop."""
 
     def __call__(self) -> None:
+        from splagger.launchers import train_all
         from splagger.paper.figures import select
         from splagger.paper.reproduce import fresh_seeds, sweeps
         from splagger.report.tables import summary_table
         from splagger.stats.evidence import Evidence
-        from splagger.training.launch import train_all
 
         figures, folders, planned = select(self.name), [], 0
         read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731

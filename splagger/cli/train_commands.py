@@ -193,8 +193,8 @@ class Sweep:
     """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
 
     def __call__(self) -> None:
+        from splagger.launchers import train_all
         from splagger.report.tables import summary_table
-        from splagger.training.launch import train_all
 
         if not self.envs or not self.methods:
             raise SettingError("a sweep needs at least one of --envs and one of --methods")

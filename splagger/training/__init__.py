@@ -3,5 +3,4 @@
 from splagger.training.api import curves as curves
 from splagger.training.api import train as train
 from splagger.training.bench import measure as measure
-from splagger.training.launch import train_all as train_all
 from splagger.training.runner import execute as execute

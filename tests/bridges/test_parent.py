@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 from splagger.bridges.gym_env import GymEnv
 from splagger.bridges.workers import WorkerPool
-from splagger.training.launch import _start_child
+from splagger.launchers.local import _start_child
 
 children = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_start_child)
 child = children.submit(time.sleep, 1000)

@@ -26,7 +26,8 @@ from unittest import mock
 from splagger import agents, cli, inspection
 from splagger.agents import loading
 from splagger.analysis import api
-from splagger.training import bench, launch, runner
+from splagger.launchers import local
+from splagger.training import bench, runner
 from tests.storm import words
 from tests.storm.outcome import Outcome, parse_arguments
 from tests.tiny import _compile_once, tiny
@@ -51,7 +52,7 @@ def begin(*_, **__):
 # Long work: (object, attribute).
 LONG = [
     (runner.Execution, "work"),
-    (launch.futures, "ProcessPoolExecutor"),
+    (local.futures, "ProcessPoolExecutor"),
     (bench, "compile_grid"),
     (agents, "evaluate"),
     (agents, "watch"),

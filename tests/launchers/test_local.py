@@ -7,6 +7,7 @@ import time
 import pytest
 
 from splagger.errors import DivergedError, RunError, SettingError
+from splagger.launchers import local, train_all
 from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
 from splagger.plots.panels import CurvePanel, Entry, Figure
@@ -14,8 +15,6 @@ from splagger.plots.styles import style_of
 from splagger.runs.curves import curves_path
 from splagger.runs.folder import RunFolder
 from splagger.stats.evidence import Evidence, Series
-from splagger.training import launch
-from splagger.training.launch import train_all
 from tests.synthetic import learning, write_run
 from tests.tiny import BATCH, UPDATES, arguments, finish, start, tiny
 
@@ -101,7 +100,7 @@ def test_a_run_whose_members_all_diverge_does_not_stop_the_others(tmp_path, monk
             raise DivergedError("every member diverged")
         return RunFolder(tmp_path / run.digest), True
 
-    monkeypatch.setattr(launch, "execute", execute)
+    monkeypatch.setattr(local, "execute", execute)
     runs = [tiny(rates=(rate,)) for rate in (1.0, 1e-3, 1.0, 1e-4)]
     with pytest.raises(DivergedError, match=r"every member diverged \| every member diverged"):
         train_all(runs, tmp_path)

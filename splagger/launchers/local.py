@@ -1,0 +1,118 @@
+"""Experiments on this machine, one after another or several at a time.
+
+Several programs can share a GPU: while one compiles or waits between kernels, the others compute. With NVIDIA's
+Multi-Process Service (`nvidia-cuda-mps-control -d`) their kernels run at the same time.
+"""
+
+import concurrent.futures as futures
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splagger.bridges.parent import end_with_parent, parent_is_gone
+from splagger.errors import Interrupted, SettingError
+from splagger.launchers.protocol import finished
+from splagger.runs.folder import RunFolder
+from splagger.runs.run import Number, Run
+from splagger.training.capacity import check_largest
+from splagger.training.runner import execute
+
+
+@dataclass(frozen=True)
+class Local:
+    """Trains on this machine.
+
+    - `jobs`: experiments at a time; with one, they train in this process.
+    """
+
+    jobs: int = 1
+
+    def __post_init__(self):
+        if self.jobs < 1:
+            raise SettingError(f"jobs must be at least 1, got {self.jobs}")
+
+    def launch(self, runs: Sequence[Run], out: Path, save_every: Number) -> Iterator[RunFolder]:
+        """Trains all runs; yields their folders as they finish.
+
+        If a run fails, those that have started continue until they end or until Ctrl-C, and no other run starts.
+        """
+        if self.jobs > 1 and len(runs) > 1:
+            yield from self._side_by_side(runs, out, save_every)
+            return
+        check_largest([run for run in runs if not RunFolder(run.folder(out)).exists])
+        yield from finished(
+            lambda run=run: execute(run, out, save_every=save_every)[0] for run in runs
+        )
+
+    def _side_by_side(
+        self, runs: Sequence[Run], out: Path, save_every: Number
+    ) -> Iterator[RunFolder]:
+        # By default, each process would reserve most of the GPU's memory. Child processes inherit this setting.
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches this process only, which then
+        # terminates the children.
+        pool = futures.ProcessPoolExecutor(
+            min(self.jobs, len(runs)),
+            multiprocessing.get_context("spawn"),
+            initializer=_start_child,
+        )
+        with pool, _stopped_by_signals():
+            submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
+            ends = futures.as_completed(submitted)
+            try:
+                yield from finished(lambda one=future: RunFolder(one.result()) for future in ends)
+            except BaseException as error:
+                pool.shutdown(wait=False, cancel_futures=True)
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+                for process in multiprocessing.active_children():
+                    process.terminate()  # those that train save first
+                raise Interrupted(
+                    "stopped; the same command continues each run from its last checkpoint"
+                ) from None
+
+
+def _start_child() -> None:
+    """Gives a child its own process group, and lets it stop as by SIGTERM if its parent is killed."""
+    os.setpgrp()
+    end_with_parent()
+
+
+@contextlib.contextmanager
+def _stopped_by_signals():
+    """SIGTERM and Ctrl-C raise KeyboardInterrupt. Does nothing outside of the main thread, which handles signals."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _train(arguments: dict[str, Any], out: str, save_every: Number) -> Path:
+    """Trains in a child process; progress is printed as plain lines, since several processes print at once."""
+    try:
+        folder, _ = execute(Run.create(**arguments), out, save_every=save_every, show="lines")
+    except Interrupted as error:
+        if error.abandoned:
+            print(error, flush=True)
+            os._exit(130)  # without waiting for the computation
+        raise
+    finally:
+        if parent_is_gone():  # nobody waits for the result, and no other run may start
+            os._exit(130)
+    return folder.path
