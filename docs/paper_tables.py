@@ -69,6 +69,16 @@ def claim_counts() -> str:
     return markdown(("verdict", f"of {len(outcomes)} claims"), rows)
 
 
+def claims_in_one_sentence() -> str:
+    """How many claims hold, as a sentence."""
+    outcomes = [verdict.outcome for _, verdict in verdicts()]
+    holds, fails, unknown = (outcomes.count(one) for one in (HOLDS, FAILS, UNKNOWN))
+    return (
+        f"`splagger report` tests each of the paper's {len(outcomes)} empirical claims: {holds} hold here, "
+        f"{fails} do not, and {unknown} lack data."
+    )
+
+
 def claims_that_fail() -> str:
     """The claims that do not hold here."""
     failed = [(c, v) for c, v in verdicts() if v.outcome == FAILS]

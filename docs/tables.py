@@ -15,6 +15,7 @@ from docs.fidelity_tables import pearl_noise, planning_by_rate, planning_details
 from docs.paper_tables import (
     claim_counts,
     claims_decided,
+    claims_in_one_sentence,
     claims_that_fail,
     claims_undecided,
     figures,
@@ -46,6 +47,7 @@ TABLES: dict[str, Callable[[], str]] = {
         figures,
         returns,
         claim_counts,
+        claims_in_one_sentence,
         claims_that_fail,
         claims_decided,
         claims_undecided,

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import splagger
 from docs import tables
-from tests.commands import check_names, commands, parsed
+from splagger.aggregators import check_aggregator
+from tests.commands import blocks, check_names, commands, parsed
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -36,8 +38,34 @@ def test_links_lead_somewhere():
         assert link.startswith("https://") or (ROOT / path).exists(), link
 
 
-def test_public_names_exist():
-    import splagger
+def test_it_is_short():
+    assert len(README.split()) <= 900, "details belong in docs/"
 
+
+def test_its_python_runs(monkeypatch):
+    """All blocks run in order; only training, drawing and playing are replaced by calls that are recorded."""
+    calls = []
+    for name in ("train", "plot", "load", "watch"):
+        monkeypatch.setattr(splagger, name, Recorder(name, calls))
+    scope = {}
+    for code in blocks(README, "python"):
+        exec(code, scope)
+    check_aggregator(scope["method"].aggregator)
+    assert calls == ["train", "plot", "load", "watch", "train"]
+    assert scope["method"].skip == 0.5
+
+
+class Recorder:
+    """A function that does nothing but record its name; what it returns has any attribute."""
+
+    def __init__(self, name, calls):
+        self.name, self.calls, self.attrs = name, calls, {"folder": "runs"}
+
+    def __call__(self, *args, **options):
+        self.calls.append(self.name)
+        return self
+
+
+def test_public_names_exist():
     for name in set(re.findall(r"splagger\.([a-z_]+)\(", README)):
         assert hasattr(splagger, name), name
