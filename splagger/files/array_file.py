@@ -37,13 +37,15 @@ class DamagedFileError(ValueError):
     """A file whose bytes are not those that were written. The message says what is wrong."""
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def write_arrays(
+    path: Path, arrays: dict[str, np.ndarray], confirm: Callable[[], object] | None = None
+) -> None:
     """Writes the arrays atomically: after a crash, the file has either its old or its new content.
 
-    The digests are computed in other threads while the data are written.
+    The digests are computed in other threads while the data are written. See `atomic_file` for `confirm`.
     """
     contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in arrays.items()}
-    with atomic_file(path) as handle, ThreadPoolExecutor(_THREADS) as pool:
+    with atomic_file(path, confirm) as handle, ThreadPoolExecutor(_THREADS) as pool:
         handle.write(_header(contiguous, dict.fromkeys(contiguous, _UNKNOWN)))
         digests = _digests(contiguous, pool)
         for array in contiguous.values():

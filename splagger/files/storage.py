@@ -4,8 +4,9 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,22 +32,28 @@ def digest_of(data: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file to write. It replaces `path` at the end; after a crash, `path` has its old content."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def atomic_file(path: Path, confirm: Callable[[], object] | None = None) -> Iterator[IO[bytes]]:
+    """Opens a file to write. It replaces `path` at the end; after a crash, `path` has its old content.
+
+    `confirm` is called just before that; if it raises, `path` is not replaced.
+    """
+    # Machines that share a folder may have processes with the same id.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "wb") as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
+        if confirm is not None:
+            confirm()
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, confirm: Callable[[], object] | None = None) -> None:
     """Replaces the content of a file atomically: after a crash it holds either the old or the new content."""
-    with atomic_file(path) as handle:
+    with atomic_file(path, confirm) as handle:
         handle.write(text.encode())
 
 

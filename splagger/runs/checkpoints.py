@@ -40,7 +40,7 @@ def save_checkpoint(
     path.mkdir(parents=True, exist_ok=True)
     texts = {RECORD: record.to_json(), CURVES: curves} if record else {}
     stored = {name: np.frombuffer(text.encode(), np.uint8) for name, text in texts.items()}
-    write_arrays(checkpoint_path(path, update), stored | named_leaves(state))
+    write_arrays(checkpoint_path(path, update), stored | named_leaves(state), folder.confirm)
     remove_superseded(path)
 
 

@@ -5,17 +5,18 @@ runs/<env>/<method>/<digest>/
   curves.csv      one row per evaluation and member
   checkpoints/    the whole training state, see `splagger.runs.checkpoints`; with copies of the two files above
   tensorboard/    the curves as event files
+  owner/          describes the process that is training here, if any, see `splagger.files.lock`
 """
 
 import contextlib
-import fcntl
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from splagger.errors import RunError
-from splagger.files.storage import remove_leftovers, sha256, warn, write_atomically
+from splagger.files.lock import Lock, LockedError, held
+from splagger.files.storage import remove_leftovers, sha256, warn, write_atomically, writing
 from splagger.runs.checkpoint_files import saved_text, saved_updates
 from splagger.runs.curves import CURVES, curves_path, damaged, parse_curves, read_bytes
 from splagger.runs.record import RunRecord
@@ -23,7 +24,7 @@ from splagger.runs.record import RunRecord
 if TYPE_CHECKING:
     import pandas
 
-RECORD, LOCK, CHECKPOINTS, EVENTS = "run.json", "lock", "checkpoints", "tensorboard"
+RECORD, OWNER, CHECKPOINTS, EVENTS = "run.json", "owner", "checkpoints", "tensorboard"
 
 
 SAVE_EVERY = 120.0  # seconds between checkpoints, unless something else is asked for
@@ -34,6 +35,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
+        self._lock: Lock | None = None
 
     @property
     def exists(self) -> bool:
@@ -86,26 +88,41 @@ class RunFolder:
 
     def write_record(self, record: RunRecord) -> None:
         """Replaces run.json."""
-        write_atomically(self.path / RECORD, record.to_json())
+        write_atomically(self.path / RECORD, record.to_json(), self.confirm)
 
     def write_curves(self, text: str) -> None:
         """Replaces curves.csv."""
-        write_atomically(self.path / CURVES, text)
+        write_atomically(self.path / CURVES, text, self.confirm)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the folder's lock; raises a RunError if another process holds it."""
+    def locked(self, wait: int | float = 0.0) -> Iterator[None]:
+        """Holds the folder's lock, on any machine that shares the folder.
+
+        If another process holds it, a RunError is raised that names the process. It is raised at once, or after
+        `wait` seconds: launchers wait, since a process that was told to stop may still be saving. The lock of a
+        process that was killed is taken over.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / LOCK, "a") as handle:
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                with writing(self.path, "choose another --out"):
+                    self._lock = stack.enter_context(held(self.path / OWNER, wait))
+            except LockedError as error:
                 raise RunError(
-                    f"another process is training in {self.path}; wait for it, or choose another --out"
+                    f"another process is training in {self.path} ({error.holder or 'it is just starting'}); "
+                    "wait for it, or choose another --out"
                 ) from None
             for folder in (self.path, self.path / CHECKPOINTS):
                 remove_leftovers(folder)
-            yield
+            try:
+                yield
+            finally:
+                self._lock = None
+
+    def confirm(self) -> None:
+        """Raises a LostLockError if this object held the folder's lock and another process has taken it over."""
+        if self._lock is not None:
+            self._lock.check()
 
     def clear(self) -> None:
         """Removes everything that a run wrote, except the lock."""
