@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from splagger.files.cache import cache_folder
 from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper, split_max
 from splagger.nn.gpu.number_types import on_gpu
 
@@ -27,8 +28,7 @@ def set_up_compiler() -> None:
     """
     chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ and not chosen:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-        jax.config.update("jax_compilation_cache_dir", str(base / "splagger" / "jax"))
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
     if on_gpu() and hasattr(jax.config, "jax_threefry_gpu_kernel_lowering"):
         jax.config.update("jax_threefry_gpu_kernel_lowering", True)
     if cuda.enabled():
