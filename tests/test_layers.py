@@ -20,6 +20,7 @@ ROOMS = (
     "files",
     "spaces",
     "gymnasium_ids",
+    "zoo",
     "portable",
     "nn",
     "aggregators",

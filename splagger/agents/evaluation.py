@@ -1,6 +1,8 @@
 """Evaluates a trained agent on new tasks."""
 
+import functools as ft
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -9,6 +11,7 @@ import numpy as np
 
 from splagger.agents.player import Player
 from splagger.bridges import unwrapped_errors
+from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
 from splagger.ppo.evaluation import episode_returns
 from splagger.ppo.train import FRESH_STREAM
@@ -36,11 +39,17 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
     env = player.environment("evaluating")
     set_up_compiler()
     batch = min(tasks, env.max_parallel)
-    one = jax.jit(lambda key: episode_returns(env, player.agent, player.normalizers, batch, key))
+    one, subject = _program(env, batch), (player.agent, player.normalizers)
     keys = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM), -(-tasks // batch))
     with unwrapped_errors():
-        returns = np.concatenate([np.asarray(one(key)) for key in keys])[:tasks]
+        returns = np.concatenate([np.asarray(one(*subject, key)) for key in keys])[:tasks]
     return [_score(column) for column in returns.T], _score(returns.sum(axis=1))
+
+
+@ft.lru_cache(maxsize=4)
+def _program(env: AbstractMetaEnv, batch: int) -> Callable:
+    """Returns the compiled evaluation on `batch` tasks; agents with the same layers share it."""
+    return jax.jit(lambda agent, moments, key: episode_returns(env, agent, moments, batch, key))
 
 
 def _score(values: np.ndarray) -> Score:

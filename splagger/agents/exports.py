@@ -15,18 +15,23 @@ from splagger.agents.rebuild import rebuild
 from splagger.agents.recreate import matching, recreate
 from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, SettingError, one_line
-from splagger.files.agent_file import AgentFile, open_agent, write_agent
+from splagger.files.agent_file import AgentFile, in_half_precision, open_agent, write_agent
 from splagger.methods import METHODS, Method
 from splagger.registry import ENVS
 from splagger.runs.axes import AXES
 from splagger.runs.describe import plain
+from splagger.runs.folder import RunFolder
 from splagger.runs.named_arrays import check_shapes, from_named_leaves, named_leaves, named_shapes
 from splagger.runs.provenance import provenance
 from splagger.runs.run import Number, Point
 
 
-def save_agent(player: Player, path: str | Path) -> None:
-    """Writes one agent to a .npz file of arrays and a description, without code. `load` reads it."""
+def save_agent(player: Player, path: str | Path, half: bool = False) -> None:
+    """Writes one agent to a .npz file of arrays and a description, without code. `load` reads it.
+
+    With `half`, the parameters are stored in half precision: the file has half the size, and the agent that `load`
+    returns computes with the rounded numbers in float32. Moments of observations keep their precision.
+    """
     if player.run is None or isinstance(player.env, SavedInterface):
         raise SettingError(
             "a player without a run cannot be saved; use one that `splagger.load` returned with its environment"
@@ -37,8 +42,24 @@ def save_agent(player: Player, path: str | Path) -> None:
         "point": player.point._asdict(),
         "interface": interface_of(player.env).to_json(),
         "provenance": provenance(player.run.command()),
+        **_training(player.path),
     }
-    write_agent(Path(path), description, named_leaves((player.agent, player.normalizers)))
+    arrays = named_leaves((player.agent, player.normalizers))
+    if half:
+        arrays |= in_half_precision({n: a for n, a in arrays.items() if n.startswith("0.")})
+    write_agent(Path(path), description, arrays)
+
+
+def _training(path: Path | None) -> dict[str, Any]:
+    """Returns how the agents of a run folder were trained, or what their file says about it; else nothing."""
+    if path is not None and path.is_file():
+        with open_agent(path) as file:
+            return {k: v for k, v in file.description.items() if k == "training"}
+    if path is None or not RunFolder(path).exists:
+        return {}
+    record = RunFolder(path).record()
+    about = {"frames": record.frames, "seconds": record.seconds, "provenance": record.provenance}
+    return {"training": about}
 
 
 def load_file(

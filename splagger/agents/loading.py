@@ -1,4 +1,4 @@
-"""Loads trained agents from run folders, or from files with one agent each."""
+"""Loads trained agents from run folders, from files with one agent each, or from the zoo."""
 
 import functools as ft
 from pathlib import Path
@@ -17,6 +17,7 @@ from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.folder import find_run
 from splagger.runs.run import Number, Point
 from splagger.training.program import compile_grid
+from splagger.zoo import locate
 
 
 def load(
@@ -28,9 +29,10 @@ def load(
     trust: bool = False,
     **settings: Number,
 ) -> Player:
-    """Loads a trained agent from a run folder, or from a file that `save_agent` wrote.
+    """Loads a trained agent from a run folder, from a file that `save_agent` wrote, or from the zoo.
 
-    - `path`: a file, a run folder, or a folder with only one run folder below it.
+    - `path`: a file, a run folder, a folder with only one run folder below it, or a name that `splagger zoo` lists,
+      such as "t-ls/splagger". A file or folder of that name comes first.
     - `rate`, `seed`: select a member; by default the one with the highest final return.
     - `env`, `method`: what the agent was trained with, if that is not in `ENVS` and `METHODS`.
     - `trust`: import and call what the folder or file names: environments such as "gym:module:function", and methods
@@ -40,20 +42,28 @@ def load(
     An agent from a file acts without its environment. Evaluating and watching it needs `env` or `trust`.
     """
     wanted: dict[str, Number | None] = {"rate": rate, "seed": seed} | settings
-    if Path(path).is_file():
-        return load_file(Path(path), wanted, env, method, trust)
+    path = locate(path)
+    if path.is_file():
+        return load_file(path, wanted, env, method, trust)
     trained = _Trained(path, env, method, trust)
     return trained.player(trained.best(wanted))
 
 
 def load_seeds(path: str | Path, trust: bool = False) -> list[Player]:
     """Loads the best agent and all agents that differ from it only in their seed; `trust` is that of `load`."""
-    if Path(path).is_file():
+    path = locate(path)
+    if path.is_file():
         return [load(path, trust=trust)]
     trained = _Trained(path, trust=trust)
     best = trained.run.points[trained.best({})]
     alike = [best._replace(seed=seed) for seed in trained.run.seeds]
     return [trained.player(trained.run.points.index(point)) for point in alike]
+
+
+def load_members(path: str | Path, trust: bool = False) -> list[Player]:
+    """Loads every agent of a run folder, in the order of `Run.points`; `trust` is that of `load`."""
+    trained = _Trained(path, trust=trust)
+    return [trained.player(index) for index in range(trained.run.size)]
 
 
 class _Trained:

@@ -30,7 +30,7 @@ class Evaluate:
     """Evaluate a trained agent on new tasks: return per episode with its 95% interval."""
 
     run: RunPath
-    """A run folder, or a file written by `splagger export`."""
+    """A run folder, a file written by `splagger export`, or the name of an agent in the zoo."""
     tasks: Several = 1000
     """Number of tasks, one meta-episode each."""
     rate: float | None = None
@@ -82,7 +82,7 @@ class Export:
     """Write one trained agent to a file that `evaluate`, `watch`, `analyse` and splagger.load can read."""
 
     run: RunPath
-    """A run folder."""
+    """A run folder, or the name of an agent in the zoo."""
     output: Annotated[Path, WritableFile((".npz",)), tyro.conf.arg(aliases=["-o"])] = Path(
         "agent.npz"
     )
@@ -91,13 +91,15 @@ class Export:
     """Learning rate of the agent; by default that of the agent with the highest final return."""
     seed: int | None = None
     """Seed of the agent; by default that of the agent with the highest final return."""
+    half: bool = False
+    """Store the parameters in half precision (float16), which halves the file. Agents compute in float32."""
     trust: Trust = False
 
     def __call__(self) -> None:
         from splagger.agents import load, save_agent
 
         player = load(self.run, self.rate, self.seed, trust=self.trust)
-        save_agent(player, self.output)
+        save_agent(player, self.output, self.half)
         size = self.output.stat().st_size / 1e6
         print(f"{self.output}: rate {player.point.rate:g}, seed {player.point.seed}, {size:.1f} MB")
 
@@ -107,7 +109,7 @@ class Watch:
     """Write a GIF of a trained agent that plays one meta-episode."""
 
     run: RunPath
-    """A run folder, or a file written by `splagger export`."""
+    """A run folder, a file written by `splagger export`, or the name of an agent in the zoo."""
     output: Annotated[Path, WritableFile((".gif",)), tyro.conf.arg(aliases=["-o"])] = Path(
         "watch.gif"
     )
@@ -135,7 +137,7 @@ class Analyse:
     name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
     """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
     run: tuple[Path, ...] = ()
-    """Run folders or files written by `splagger export`; without any, untrained agents are analyzed."""
+    """Run folders, files written by `splagger export` or names of agents in the zoo; by default untrained agents."""
     out: OutputFolder = Path("results/analysis")
     """Folder for the numbers: NAME/initialization or NAME/ENV below it."""
     force: bool = False

@@ -21,7 +21,7 @@ class Inspect:
     """
 
     agents: Agents
-    """One or two run folders, or files written by `splagger export`."""
+    """One or two run folders, files written by `splagger export`, or names of agents in the zoo."""
     output: Annotated[Path, WritableFile((".html",)), tyro.conf.arg(aliases=["-o"])] = Path(
         "agent.html"
     )

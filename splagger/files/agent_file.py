@@ -3,7 +3,8 @@
 A file ends with the SHA-256 digest of all its other bytes, in the comment of the archive, where other readers of .npz
 files ignore it. Nothing in a file is believed: sizes are compared with the file's own length before memory is
 allocated, and no Python object is ever unpickled. Arrays are not compressed: those of a trained agent hold random
-numbers, and a file without compression cannot unpack to more than its length.
+numbers, and a file without compression cannot unpack to more than its length. Numbers in half precision are read as
+float32.
 """
 
 import contextlib
@@ -41,6 +42,10 @@ class Header(NamedTuple):
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
+    def widened(self) -> "Header":
+        """Returns the header of the array as it is read: float32 instead of float16."""
+        return self._replace(dtype=np.dtype(np.float32)) if self.dtype == np.float16 else self
+
 
 class AgentFile(NamedTuple):
     """The description of an agent, the headers of its arrays, and a function that reads and verifies them."""
@@ -48,6 +53,15 @@ class AgentFile(NamedTuple):
     description: dict[str, Any]
     headers: dict[str, Header]
     arrays: Callable[[], dict[str, np.ndarray]]
+
+
+def in_half_precision(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns float32 arrays as float16, except those with a number that float16 cannot hold."""
+    largest = np.finfo(np.float16).max
+    fits = {
+        n: a.dtype == np.float32 and np.abs(a).max(initial=0) <= largest for n, a in arrays.items()
+    }
+    return {n: a.astype(np.float16) if fits[n] else a for n, a in arrays.items()}
 
 
 def write_agent(path: Path, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]):
@@ -84,7 +98,8 @@ def open_agent(path: Path) -> Iterator[AgentFile]:
                 _verify(content, archive.comment, description)
                 return {name: _array(archive, name, header) for name, header in headers.items()}
 
-        yield AgentFile(description, headers, arrays)
+        widened = {name: header.widened() for name, header in headers.items()}
+        yield AgentFile(description, widened, arrays)
 
 
 @contextlib.contextmanager
@@ -154,7 +169,7 @@ def _array(archive: zipfile.ZipFile, name: str, header: Header) -> np.ndarray:
         data = member.read()  # to the end, where the archive's own checksum is compared
     if again != header or len(data) != header.nbytes:
         raise ValueError(f"{name!r:.80} is truncated")
-    flat = np.frombuffer(data, header.dtype)
+    flat = np.frombuffer(data, header.dtype).astype(header.widened().dtype, copy=False)
     return flat.reshape(header.shape[::-1]).T if header.fortran else flat.reshape(header.shape)
 
 

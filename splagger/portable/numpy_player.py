@@ -13,6 +13,7 @@ from splagger.files.agent_file import open_agent
 from splagger.portable.arrays import Arrays, Vector, known
 from splagger.portable.generated import GeneratedNetwork
 from splagger.portable.memory import NumpyMemory
+from splagger.zoo import locate
 
 CRITIC, DECODER = "0.policy.hypernetwork.heads.critic", "0.decoder."
 # What arrays raise that do not fit together.
@@ -122,7 +123,10 @@ class NumpyPlayer:
 
 
 def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
-    """Loads an agent from a file that `splagger export` wrote; `seed` is that of sampled actions."""
+    """Loads an agent from a file that `splagger export` wrote, or one of the zoo by its name.
+
+    `seed` is that of sampled actions.
+    """
     arrays, method = read_agent(path)
     try:
         player = NumpyPlayer(arrays, method, seed)
@@ -136,7 +140,7 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
 
 def read_agent(path: str | Path) -> tuple[Mapping[str, NDArray], dict[str, Any]]:
     """Returns the verified arrays of an agent file and the method's description."""
-    with open_agent(Path(path)) as file:
+    with open_agent(locate(path)) as file:
         arrays = file.arrays()
     try:
         return arrays, file.description["run"]["method"]
