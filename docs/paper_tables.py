@@ -2,6 +2,7 @@
 
 from docs.table_parts import evidence, markdown, verdicts
 from splagger.paper.figures import FIGURES
+from splagger.paper.forest import claims_picture
 from splagger.paper.reproduce import commands
 from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN
 from splagger.plots.draw import picture
@@ -10,6 +11,7 @@ from splagger.plots.panels import AnalysisPanel, Figure, Panel
 from splagger.plots.styles import style_of
 from splagger.report.tables import claims_table, returns_table
 from splagger.stats.evidence import Evidence
+from splagger.tables import count
 
 
 def figures() -> str:
@@ -28,7 +30,9 @@ def _figure(figure: Figure) -> str:
     parts.append(markdown(("panel", "lines", "recorded"), rows))
     lines = commands(figure.missing(Evidence([])), Evidence([]), "results", "results/analysis")
     block = "\n".join(f"    {line}" for line in ["```", *lines, "```"])
-    return "\n\n".join([*parts, f'??? note "From nothing: {len(lines)} commands"\n\n{block}'])
+    return "\n\n".join(
+        [*parts, f'??? note "From nothing: {count(len(lines), "command")}"\n\n{block}']
+    )
 
 
 def _names(panel: Panel) -> str:
@@ -52,9 +56,10 @@ def _link(found: int, wanted: int, folder: str) -> str:
 
 
 def pictures() -> dict[str, bytes]:
-    """Name → SVG of every figure for which there are data."""
+    """Name → SVG of every figure for which there are data, and of all claims."""
     drawn = {name: drawable(figure, evidence()) for name, figure in FIGURES.items()}
-    return {name: picture(FIGURES[name], lines, "svg") for name, lines in drawn.items() if lines}
+    found = {name: picture(FIGURES[name], lines, "svg") for name, lines in drawn.items() if lines}
+    return found | {"claims": claims_picture(verdicts(), "svg")}
 
 
 def returns() -> str:

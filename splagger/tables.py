@@ -24,6 +24,15 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     raise SettingError(f"no {kind} {name!r}; {hint}")
 
 
+def count(number: int, noun: str) -> str:
+    """Returns a number with its noun.
+
+    >>> count(1, "run"), count(1200, "run"), count(0, "fresh seed")
+    ('1 run', '1,200 runs', '0 fresh seeds')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 @dataclass(frozen=True)
 class Table:
     """A table with a title, column heads and rows of strings; line breaks separate the items of a cell."""

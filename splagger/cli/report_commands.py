@@ -19,6 +19,7 @@ Runs = Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
 Picture = Annotated[Path, WritableFile((".png", ".pdf", ".svg"))]
 ANALYSES = Path("results/analysis")
 FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
+CLAIMS = "claims"  # the forest plot of all claims
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Figure:
     """Draw the paper's figures from run folders, and list the commands that produce missing data."""
 
     name: FigureName
-    """A figure of the paper, one of its panels as FIGURE/PANEL, or "all"."""
+    """A figure of the paper, one of its panels as FIGURE/PANEL, "claims" for all claims with intervals, or "all"."""
     runs: Path = Path("results")
     """Folder with run folders."""
     analyses: Path = ANALYSES
@@ -93,11 +94,13 @@ class Figure:
 
     def __call__(self) -> None:
         from splagger.paper.figures import select
+        from splagger.paper.claims import evaluate_claims
         from splagger.paper.reproduce import commands
+        from splagger.paper.forest import save_claims
         from splagger.plots.export import save
         from splagger.stats.evidence import Evidence
 
-        figures = select(self.name)
+        figures = () if self.name == CLAIMS else select(self.name)
         if not self.runs.is_dir():
             raise RunError(
                 f"there is no folder {self.runs}: recorded results are in the repository, not in the package. Name "
@@ -111,6 +114,9 @@ class Figure:
             for command in commands(figure.missing(evidence), evidence, self.runs, self.analyses):
                 print(f"  missing, made by: {command}")
 
+        if self.name in (CLAIMS, "all"):
+            paths = save_claims(evaluate_claims(evidence), self.out)
+            print(f"{CLAIMS}: {' '.join(map(str, paths)) or 'nothing to draw'}")
 
 @dataclass(frozen=True)
 class Report:
@@ -131,6 +137,7 @@ class Report:
         from splagger.report.page import report
         from splagger.report.tables import verdicts_table
         from splagger.stats.evidence import Evidence
+        from splagger.stats.effort import effort
 
         evidence = Evidence.read(self.runs, analyses=self.analyses)
         if not evidence.runs and not (self.runs.is_dir() and self.analyses.is_dir()):
@@ -141,7 +148,7 @@ class Report:
         with writing(self.output):
             self.output.write_text(report(evidence, missing))
         show(verdicts_table(evaluate_claims(evidence)))
-        print(f"\n{self.output}: {len(evidence.runs)} runs")
+        print(f"\n{self.output}: {effort(evidence.runs).words()}")
 
 
 @dataclass(frozen=True)

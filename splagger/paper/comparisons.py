@@ -223,6 +223,10 @@ class Sooner:
 
     unit = "log₂ of the ratio of frames"
 
+    @property
+    def region(self) -> Region:
+        return Region(low=float(np.log2(self.factor)))
+
     def evaluate(self, evidence: Evidence) -> Verdict:
         return conclude([self._against(evidence, other) for other in self.others])
 
@@ -234,7 +238,7 @@ class Sooner:
         pairs = zip(chosen, _cut(chosen), strict=True)
         (first, early), (second, late) = (self._frames(c.frames, curves) for c, curves in pairs)
         effect = estimate(difference, np.log2(second), np.log2(first))
-        outcome = decide(effect, Region(low=float(np.log2(self.factor))))
+        outcome = decide(effect, self.region)
         unsure = (outcome == HOLDS and early) or (outcome == FAILS and late)
         note = f"{first.mean() / 1e6:.3g} and {second.mean() / 1e6:.3g} million frames"
         note += f"; {early} and {late} seeds never reach the level" if early or late else ""

@@ -107,6 +107,10 @@ class Ordered:
 
     unit = "difference of the means"
 
+    @property
+    def region(self) -> Region:
+        return Region(low=self.margin)
+
     def evaluate(self, evidence: Evidence) -> Verdict:
         pairs = zip(self.methods, self.methods[1:], strict=False)
         return conclude([self._pair(evidence, *pair) for pair in pairs])
@@ -119,7 +123,7 @@ class Ordered:
             return Finding(about, UNKNOWN, note=f"fewer than {SEEDS} seeds of both")
         effect = estimate(difference, *means)
         note = f"{len(means[0])} and {len(means[1])} seeds"
-        return Finding(about, decide(effect, Region(low=self.margin)), effect, note)
+        return Finding(about, decide(effect, self.region), effect, note)
 
     def words(self) -> str:
         names = " above ".join(style_of(method).label for method in self.methods)

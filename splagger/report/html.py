@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from splagger.tables import Table
 
-VOID = {"img", "meta", "link"}
+VOID = {"img", "meta", "link", "source"}
 
 
 class Markup(str):

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from splagger.paper.claims import evaluate_claims
 from splagger.paper.figures import BASELINES, ROWS
+from splagger.paper.forest import claims_picture, forest_panels
 from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN
 from splagger.paper_numbers import PAPER
 from splagger.plots.curves import curves_of
 from splagger.plots.draw import Drawn, picture
 from splagger.plots.export import drawable
+from splagger.plots.forest import NARROW
 from splagger.plots.panels import AnalysisPanel, DimensionsPanel, Figure, Line
 from splagger.report.html import Markup, code, details, join, table, tag
 from splagger.report.style_sheet import CSS
@@ -25,11 +27,14 @@ from splagger.report.tables import (
     runs_table,
     settings_tables,
 )
+from splagger.stats.effort import effort
 from splagger.stats.evidence import Evidence
 from splagger.stats.selection import FRESH, ONE_RATE, SAME
 from splagger.stats.variants import variants
+from splagger.tables import count
 
 CLASSES = {HOLDS: "holds", FAILS: "fails", UNKNOWN: "open"}
+PLURALS = {HOLDS: "hold", FAILS: "do not hold", UNKNOWN: "lack data"}
 VERDICTS = {outcome: f"verdict {name}" for outcome, name in CLASSES.items()}
 SEEDS = {
     FRESH: "fresh seeds",
@@ -48,7 +53,7 @@ def report(evidence: Evidence, commands: Commands) -> str:
         "Other environments": _others(evidence),
         "Returns": _returns(evidence),
         "Settings": _settings(evidence),
-        "Runs": join(table(runs_table(evidence)), table(analyses_table(evidence))),
+        "Runs": _runs(evidence),
     }
     sections = {name: content for name, content in sections.items() if content}
     links = (tag("li", tag("a", name, href=f"#{_anchor(name)}")) for name in sections)
@@ -87,14 +92,12 @@ def _anchor(name: str) -> str:
 def _summary(evidence: Evidence, results: Results) -> Markup:
     counts = Counter(verdict.outcome for _, verdict in results)
     boxes = [
-        tag("li", tag("b", str(counts[outcome]), class_=CLASSES[outcome]), outcome)
-        for outcome in CLASSES
+        tag("li", tag("b", str(counts[outcome]), class_=name), PLURALS[outcome])
+        for outcome, name in CLASSES.items()
     ]
-    text = (
-        f"{len(results)} claims of the paper (Beck et al., 2024), tested on {len(evidence.runs)} recorded "
-        f"{'run' if len(evidence.runs) == 1 else 'runs'}:"
-    )
-    return join(tag("p", text), tag("ul", *boxes, class_="counts"))
+    cost = effort(evidence.runs).words()
+    text = f"{len(results)} claims of the paper (Beck et al., 2024), tested on recorded runs:"
+    return join(tag("p", text), tag("ul", *boxes, class_="counts"), tag("p", cost, class_="soft"))
 
 
 def _claims(results: Results) -> Markup:
@@ -109,15 +112,35 @@ def _claims(results: Results) -> Markup:
     more = table(claims_table(UNKNOWN, undecided), VERDICTS)
     return join(
         tag("p", about),
-        table(claims_table("Claims with a verdict", decided), VERDICTS),
-        details(f"Not enough data: {len(undecided)} claims", more),
+        _forest(results),
+        details(
+            f"{count(len(decided), 'claim')} with a verdict, its test and its evidence",
+            table(claims_table("Claims with a verdict", decided), VERDICTS),
+        ),
+        details(f"{count(len(undecided), 'claim')} without enough data", more),
     )
+
+
+def _forest(results: Results) -> Markup:
+    """Returns the forest plot of all claims with data; nothing if there are none."""
+    if not forest_panels(results):
+        return join()
+    words = (f"{verdict.outcome}: {claim.sentence}" for claim, verdict in results)
+    caption = "Effects with 95% intervals. A claim holds if all its intervals lie in its region."
+    narrow = tag(
+        "source",
+        media="(max-width: 48rem)",
+        srcset=_data(claims_picture(results, "svg", NARROW)),
+    )
+    image = tag("img", src=_data(claims_picture(results, "svg")), alt=" ".join(words))
+    return _view(tag("picture", narrow, image), "All claims", caption, "tall")
 
 
 def _settings(evidence: Evidence) -> Markup:
     about = "Learning rates and seeds are listed in the commands of the runs below."
     parts = [details(env, table(found)) for env, found in settings_tables(evidence)]
-    return join(tag("p", about), table(methods_table(evidence)), *parts)
+    methods = methods_table(evidence)
+    return join(tag("p", about), details(methods.title, table(methods)), *parts)
 
 
 def _figures(evidence: Evidence, commands: Commands) -> Markup:
@@ -134,17 +157,26 @@ def _figure(figure: Figure, evidence: Evidence, commands: Sequence[str]) -> Mark
     if drawn:
         parts.append(_picture(figure, drawn, _origin(drawn) + _noise(drawn, evidence)))
     if commands:
-        summary = f"{'Not complete' if drawn else 'Not yet run'}: {len(commands)} commands"
+        state = "Not complete" if drawn else "Not yet run"
+        summary = f"{state}: {count(len(commands), 'command')}"
         parts.append(details(summary, tag("pre", code("\n".join(commands)))))
     return tag("article", *parts, id=f"figure-{figure.name}")
 
 
 def _picture(figure: Figure, drawn: Drawn, caption: str) -> Markup:
-    data = base64.b64encode(picture(figure, drawn, "svg")).decode()
-    words = [f"{p.title}: {_ends(lines)}." for p, lines in drawn]
-    image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt=" ".join(words))
-    view = tag("div", image, class_="scroll", tabindex="0", role="region", aria_label=figure.title)
+    words = " ".join(f"{p.title}: {_ends(lines)}." for p, lines in drawn)
     size = "small" if len(drawn) == 1 else "wide"
+    image = tag("img", src=_data(picture(figure, drawn, "svg")), alt=words)
+    return _view(image, figure.title, caption, size)
+
+
+def _data(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+
+def _view(image: Markup, title: str, caption: str, size: str) -> Markup:
+    """Returns a picture with its caption; `size` is small, wide or tall."""
+    view = tag("div", image, class_="scroll", tabindex="0", role="region", aria_label=title)
     return tag("figure", view, tag("figcaption", caption), class_=size)
 
 
@@ -182,8 +214,8 @@ def _origin(drawn) -> str:
     lines = [line for _, found in drawn for line in found if line.named]
     kinds = Counter((line.seeds, line.source) for line in lines)
     return "; ".join(
-        f"{seeds} {SEEDS.get(source, 'seeds')} ({count} of {len(lines)} lines)"
-        for (seeds, source), count in kinds.items()
+        f"{seeds} {SEEDS.get(source, 'seeds')} ({number} of {len(lines)} lines)"
+        for (seeds, source), number in kinds.items()
     )
 
 
@@ -195,5 +227,15 @@ def _returns(evidence: Evidence) -> Markup:
         "was chosen on the other half), the same (fewer than four, and no fresh ones), or of one rate."
     )
     across = across_table(evidence, BASELINES)
-    more = join() if across is None else table(across)
-    return join(tag("p", about), table(returns_table(evidence)), more)
+    first = join() if across is None else table(across)
+    found = returns_table(evidence)
+    more = details(f"{found.title}, by environment and method", table(found))
+    return join(tag("p", about), first, more)
+
+
+def _runs(evidence: Evidence) -> Markup:
+    """Returns the origin of each run and analysis."""
+    found = (runs_table(evidence), analyses_table(evidence))
+    parts = (details(f"{one.title} ({len(one.rows)})", table(one)) for one in found)
+    about = "Command, commit, device, time and state of everything above."
+    return join(tag("p", about), *parts)

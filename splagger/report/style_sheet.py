@@ -23,7 +23,7 @@ nav a { display: inline-block; padding: 0.35rem 0; }
 .counts b { display: block; font-size: 1.6rem; line-height: 1.2; }
 figure { margin: 0 0 1rem; } figure img { display: block; width: 100%; max-width: 62rem; height: auto;
   padding: 0.5rem; border: 1px solid var(--line); border-radius: 8px; background: #fff; }
-figure.small img { max-width: 36rem; } figure.wide img { min-width: 40rem; } figcaption { margin-top: 0.5rem; max-width: 62rem; }
+figure.small img { max-width: 36rem; } figure.wide img { min-width: 40rem; } figure.tall img { max-width: 72rem; } figcaption { margin-top: 0.5rem; max-width: 62rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
 caption { text-align: left; padding: 0.5rem 0; } th, td { padding: 0.45rem 0.75rem 0.45rem 0;
   border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }

@@ -12,7 +12,7 @@ from splagger.stats.estimates import Estimate
 from splagger.stats.evidence import Evidence, RecordedRun
 from splagger.stats.returns import across, returns
 from splagger.stats.summary import summarize
-from splagger.tables import Table
+from splagger.tables import Table, count
 
 Results = list[tuple[Claim, Verdict]]
 
@@ -32,7 +32,7 @@ def summary_table(folders: list[RunFolder]) -> Table:
             s.method,
             f"{s.rate:g}",
             f"{s.mean_return:.2f}",
-            f"{s.final_return:.2f} ({s.seeds} seeds)",
+            f"{s.final_return:.2f} ({count(s.seeds, 'seed')})",
             f"{s.frames_per_second or 0:,.0f}",
             s.folder,
         )
@@ -76,7 +76,7 @@ def returns_table(evidence: Evidence) -> Table:
             row.series.env,
             style_of(row.series.method).label,
             f"{row.as_in_paper.rate:g}",
-            f"{row.as_in_paper.curves.mean():.2f} ({len(row.as_in_paper.curves)} seeds)",
+            f"{row.as_in_paper.curves.mean():.2f} ({count(len(row.as_in_paper.curves), 'seed')})",
             f"{row.unbiased.rate:g}",
             f"{len(row.unbiased.curves)} ({row.unbiased.source})",
             interval(row.training),

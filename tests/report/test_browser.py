@@ -50,7 +50,7 @@ def test_tables_and_images_are_shown(opened):
     assert chromium.evaluate("document.querySelectorAll('table').length") >= 5
     assert chromium.evaluate("document.querySelectorAll('tbody tr').length") > 70
     sizes = chromium.evaluate("[...document.images].map(i => i.complete && i.naturalWidth)")
-    assert len(sizes) == 6 and min(sizes) > 300
+    assert len(sizes) == 7 and min(sizes) > 300
 
 
 @pytest.mark.parametrize("dark", [False, True])

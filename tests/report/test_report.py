@@ -31,7 +31,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, name, attributes):
         self.elements.append((name, dict(attributes)))
-        if name not in ("img", "meta", "link"):
+        if name not in ("img", "meta", "link", "source"):
             self.open.append(name)
 
     def handle_endtag(self, name):
@@ -104,7 +104,7 @@ def test_the_page_fetches_nothing_and_runs_nothing(page):
     assert page.all("script") == page.all("iframe") == []
     for _, attributes in page.elements:
         assert not [key for key in attributes if key.startswith("on") or key == "style"]
-        for key in ("src", "href"):
+        for key in ("src", "srcset", "href"):
             assert attributes.get(key, "#").startswith(("#", "data:"))
     (policy,) = [a["content"] for a in page.all("meta") if "http-equiv" in a]
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
@@ -112,9 +112,10 @@ def test_the_page_fetches_nothing_and_runs_nothing(page):
 
 def test_every_drawable_figure_is_embedded_with_an_alternative_text(page):
     images = page.all("img")
-    assert len(images) == 5  # memory, tuning, pearl-vari, transformer and gradients
+    assert len(images) == 6  # claims, memory, tuning, pearl-vari, transformer and gradients
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in images)
-    assert "SplAgger ends at 15.9" in images[0]["alt"] and "T-LS" in images[0]["alt"]
+    assert "holds: On T-LS, SplAgger has the highest sample efficiency." in images[0]["alt"]
+    assert "SplAgger ends at 15.9" in images[1]["alt"] and "T-LS" in images[1]["alt"]
 
 
 def test_every_figure_is_listed_with_the_commands_for_missing_runs(page):
@@ -166,7 +167,9 @@ def test_the_caption_of_an_analysis_names_the_kind_of_noise(tmp_path, independen
     record["options"]["independent"] = independent
     (folder / "analysis.json").write_text(json.dumps(record))
     page = report(Evidence.read(analyses=tmp_path), {})
-    (caption,) = re.findall("<figcaption>(.*?)</figcaption>", page)
+    _, caption = re.findall(
+        "<figcaption>(.*?)</figcaption>", page
+    )  # the first is that of the claims
     assert re.search(f"inputs: noise, .*{words}", caption)
 
 
@@ -226,10 +229,10 @@ def test_the_command_writes_the_page(folder, tmp_path, capsys):
     where = ["--runs", str(folder / "runs"), "--analyses", str(folder / "analyses")]
     main(["report", *where, "-o", str(path)])
     out = capsys.readouterr().out
-    assert out.endswith(f"{path}: 10 runs\n")
+    assert re.search(r"page\.html: 10 runs with 80 agents, .* million frames.*\n$", out)
     assert "of 61 claims are decided" in out and "  holds  " in out
     page = Page(path.read_text())
-    assert len(page.all("img")) == 5
+    assert len(page.all("img")) == 6
     assert any("splagger train mc-ls splagger --out" in t for t in page.texts)
 
 
