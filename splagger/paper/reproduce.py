@@ -28,10 +28,13 @@ class Plan(NamedTuple):
         return self.run.frames * len(self.run.points)
 
 
-def sweeps(figures: Sequence[Figure], evidence: Evidence) -> list[Plan]:
-    """Returns one plan per method that a figure lacks, with the paper's rates and seeds, the shortest first."""
+def sweeps(figures: Sequence[Figure], evidence: Evidence, race: bool = False) -> list[Plan]:
+    """Returns one plan per method that a figure lacks, with the paper's rates and seeds, the shortest first.
+
+    - `race`: stop rates that are clearly behind early.
+    """
     lacking = [series for figure in figures for series in figure.missing(evidence).series]
-    plans = [Plan(_run(group), "the best rate") for group in _grouped(lacking)]
+    plans = [Plan(_run(group, race), "the best rate") for group in _grouped(lacking)]
     return sorted(plans, key=lambda plan: plan.frames)
 
 
@@ -101,11 +104,11 @@ def _training(series: list[Series], out: str | Path) -> str:
     return f"{run.command()} --out {shlex.quote(str(out))}"
 
 
-def _run(series: list[Series]) -> Run:
+def _run(series: list[Series], race: bool = False) -> Run:
     """Returns the run that sweeps all settings of these series of one method on one environment."""
 
     def swept(name):
         return tuple(dict.fromkeys(v for s in series for k, v in s.given if k == name))
 
     axes = {axis.plural: values for axis in SETTINGS if (values := swept(axis.name))}
-    return Run.create(*series[0].name, **axes)
+    return Run.create(*series[0].name, race=race, **axes)

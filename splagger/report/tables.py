@@ -136,6 +136,7 @@ def _run(run: RecordedRun, counts: bool) -> tuple[str, ...]:
     record, speed = run.record, run.record.frames_per_second
     state = "failed" if record.failed else "finished" if record.finished else "unfinished"
     state += f", {len(record.stopped)} diverged" if record.stopped else ""
+    state += f", {len(record.raced)} stopped in a race" if record.raced else ""
     return (
         f"{' · '.join(run.name)} · {run.path.name}",
         *_origin(record.provenance),

@@ -92,6 +92,8 @@ AXES = (
 )
 BY_PLURAL: dict[str, Axis] = {axis.plural: axis for axis in AXES}
 PLURALS = tuple(BY_PLURAL)
+# A race (`splagger.training.race`) stops rates at these fractions of training if they are behind by this margin.
+RACE_AT, RACE_MARGIN = (0.1, 0.25, 0.5), 0.2
 # All axes but rate and seed: members that differ in one of these are different settings of a method.
 SETTINGS = tuple(axis for axis in AXES if axis.name not in ("rate", "seed"))
 

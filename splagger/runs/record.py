@@ -23,6 +23,7 @@ class RunRecord:
     - `provenance`: command, commit, versions, device.
     - `update`, `frames`, `seconds`: how far the run has come; frames per member, seconds of training.
     - `stopped`: maps members that diverged to the update at which they did.
+    - `raced`: maps members that stopped because their rate was clearly behind to the update at which they did.
     - `failed`: why the run cannot continue, if every member diverged.
     - `curves_sha256`: the digest of curves.csv; None in records of older versions.
     """
@@ -37,6 +38,7 @@ class RunRecord:
     seconds: float = 0.0
     frames_per_second: float | None = None
     stopped: dict[str, int] = field(default_factory=dict)
+    raced: dict[str, int] = field(default_factory=dict)
     failed: str | None = None
     curves_sha256: str | None = None
 
@@ -108,8 +110,9 @@ class RunRecord:
             if name in known and not _has_type(known[name], kind):
                 expected = getattr(kind, "__name__", kind)
                 raise _damaged(path, f"{name!r} must be of type {expected}, got {known[name]!r}")
-        if not all(_has_type(update, int) for update in known.get("stopped", {}).values()):
-            raise _damaged(path, f"'stopped' must map members to updates, got {known['stopped']!r}")
+        for name in ("stopped", "raced"):
+            if not all(_has_type(update, int) for update in known.get(name, {}).values()):
+                raise _damaged(path, f"{name!r} must map members to updates, got {known[name]!r}")
         return cls(**known)
 
 
@@ -123,6 +126,7 @@ _OPTIONAL: dict[str, Any] = {
     "seconds": int | float,
     "frames_per_second": int | float,
     "stopped": dict,
+    "raced": dict,
     "failed": str,
     "curves_sha256": str,
 }
@@ -136,7 +140,12 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
     for name in ("env", "method"):
         if not _is_name(arguments.get(name)):
             raise ValueError(f"its {name} is not a name")
-    for name, kind in (("frames", int | float), ("episodes", int), ("overrides", Mapping)):
+    for name, kind in (
+        ("frames", int | float),
+        ("episodes", int),
+        ("overrides", Mapping),
+        ("race", bool),
+    ):
         value = arguments.get(name)
         if value is not None and not _has_type(value, kind):
             raise ValueError(f"its {name} are {value!r:.80}")

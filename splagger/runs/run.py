@@ -21,7 +21,7 @@ from splagger.paper_numbers import PAPER_SEEDS
 from splagger.ppo.settings import MAX_UPDATES, Config
 from splagger.ranges import Frames, Members, Seeds, Size, check
 from splagger.registry import EnvRow
-from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, numbers_of
+from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, RACE_AT, RACE_MARGIN, numbers_of
 from splagger.runs.describe import digest_of, is_from_this_package, plain
 from splagger.runs.settings import override
 from splagger.tables import lookup
@@ -48,6 +48,7 @@ class Run:
     grid: tuple[tuple[Number, ...], ...]  # values of each axis, in the order of `AXES`
     overrides: tuple[tuple[str, Any], ...] = ()
     method_path: str = ""  # "package.module:name" of a method that is not in `METHODS`
+    race: bool = False  # rates that are clearly behind stop early
 
     @classmethod
     def create(
@@ -57,6 +58,7 @@ class Run:
         frames: Number | None = None,
         overrides: Mapping[str, Any] | None = None,
         episodes: int | None = None,
+        race: bool = False,
         **axes: Any,
     ) -> "Run":
         """Looks up names, fills in defaults from the environment's row and the method, and checks everything.
@@ -66,6 +68,7 @@ class Run:
         - `frames`: environment steps per member.
         - `overrides`: maps settings ("ppo.…", "env.…", "network.…", "method.…") to their new values.
         - `episodes`: episodes per task.
+        - `race`: stop rates that are clearly behind at 10, 25 and 50% of training, see `splagger.training.race`.
         - `axes`: values of any axis of `AXES` by its plural (rates, seeds, kl_weights, …). `seeds` may be a count.
         """
         row = resolve(env)
@@ -84,6 +87,7 @@ class Run:
             _grid(_plan(row, chosen), axes),
             tuple(sorted(overrides.items())),
             method if isinstance(method, str) and ":" in method else "",
+            race,
         )
         run._check()
         return run
@@ -127,14 +131,16 @@ class Run:
     def describe(self) -> dict[str, Any]:
         """Returns everything that determines the result, as plain data.
 
-        Frames are included only if a schedule or a buffer depends on them. Otherwise a longer run continues a shorter one exactly.
+        Frames are included only if a schedule, a buffer or a race depends on them. Otherwise a longer run continues a shorter one exactly.
         """
         plan = _plan(self.row, self.method)
         for axis in AXES:
             values = self.values(axis.plural)
             if not axis.newer or values != axis.default(plan):
                 plan[axis.plural] = list(values)
-        if self.row.ppo.anneal or self.method.reconstruct:
+        if self.race:
+            plan["race"] = {"at": list(RACE_AT), "margin": RACE_MARGIN}
+        if self.row.ppo.anneal or self.method.reconstruct or self.race:
             plan["updates"] = self._updates()
         return plan
 
@@ -147,6 +153,7 @@ class Run:
             "frames": self.frames,
             **{axis.plural: self.values(axis.plural) for axis in AXES},
             "overrides": dict(self.overrides),
+            **({"race": True} if self.race else {}),
         }
 
     def command(self) -> str:
@@ -166,6 +173,7 @@ class Run:
         words += ["--first-seed", str(first)] if first != 0 else []
         words += ["--seeds", str(count)] if count != PAPER_SEEDS else []
         words += ["--frames", str(self.frames)] if self.frames != self.row.frames else []
+        words += ["--race"] if self.race else []
         if ":" in self.row.name and not any(k.startswith("network.") for k, _ in self.overrides):
             words += ["--full"]  # without it, the network would depend on the machine
         if self.overrides:
@@ -186,6 +194,8 @@ class Run:
         if any(len(set(values)) < len(values) for values in self.grid):
             raise SettingError("a value of rates, seeds or another axis is listed twice")
         check("the number of runs (rates × seeds × …)", self.size, Members)
+        if self.race and len(self.rates) < 2:
+            raise SettingError("a race needs at least two rates")
         self._check_axes_matter()
         self._check_sizes()
         self._check_environment()

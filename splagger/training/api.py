@@ -27,6 +27,7 @@ def train(
     show: bool = True,
     save_every: Number = SAVE_EVERY,
     episodes: int | None = None,
+    race: bool = False,
     on_metrics: OnMetrics | None = None,
     **axes: Number | Sequence[Number],
 ) -> "pandas.DataFrame":
@@ -44,12 +45,15 @@ def train(
     - `show`: print progress.
     - `save_every`: seconds between checkpoints.
     - `episodes`: episodes per task.
+    - `race`: stop rates that are clearly behind at 10, 25 and 50% of training.
     - `on_metrics`: is called with each new row of the curves, a dictionary, for W&B, MLflow or any other logger.
     - `axes`: other axes to sweep: `entropy_weights`, `kl_weights`, `temperatures`.
 
     The path of the run folder is in the frame's `attrs["folder"]`; `splagger.load` takes it.
     """
-    run = Run.create(env, method, frames, settings, episodes, rates=rates, seeds=seeds, **axes)
+    run = Run.create(
+        env, method, frames, settings, episodes, race, rates=rates, seeds=seeds, **axes
+    )
     folder, _ = execute(run, out, force, save_every, show, on_metrics)
     return curves(folder.path)
 

@@ -19,13 +19,16 @@ class Events:
         if len(set(names)) < len(names):
             names = [f"{i:03d}-{name}" for i, name in enumerate(names)]
         first = frames + 1 if frames else None
-        self.files = [EventFile(folder / name, first) for name in names]
+        self.files = {
+            point: EventFile(folder / name, first)
+            for point, name in zip(points, names, strict=True)
+        }
 
-    def add(self, index: int, row: dict[str, Any]) -> None:
-        """Writes one evaluation of the member with this index."""
+    def add(self, point: Point, row: dict[str, Any]) -> None:
+        """Writes one evaluation of a member."""
         skipped = (*Point._fields, "update", "frames")
-        self.files[index].add(row["frames"], {k: v for k, v in row.items() if k not in skipped})
+        self.files[point].add(row["frames"], {k: v for k, v in row.items() if k not in skipped})
 
     def close(self) -> None:
-        for file in self.files:
+        for file in self.files.values():
             file.close()

@@ -26,20 +26,24 @@ class Health:
     def __init__(
         self, config: Config, points: list[Point], name: Callable[[Point], str], view: Silent
     ):
-        self.config, self.view = config, view
-        self.members = {name(point): point for point in points}
+        self.config, self.view, self.name = config, view, name
+        self.keep(points)
         self.stopped: dict[str, int] = {}
         self.causes: dict[str, str] = {}
         self.warned = False
 
+    def keep(self, points: list[Point]) -> None:
+        """Sets the members that train from now on."""
+        self.members = {self.name(point): point for point in points}
+
     @property
     def alive(self) -> bool:
-        return len(self.stopped) < len(self.members)
+        return any(name not in self.stopped for name in self.members)
 
     def check(
         self, metrics: dict[str, np.ndarray], update: int
-    ) -> Iterator[tuple[int, Point, dict[str, float]]]:
-        """Yields (index, point, metrics) of each healthy member, and reports those that have just diverged.
+    ) -> Iterator[tuple[Point, dict[str, float]]]:
+        """Yields (point, metrics) of each healthy member, and reports those that have just diverged.
 
         Raises an EnvError like `check_environment`.
         """
@@ -53,7 +57,7 @@ class Health:
             cause = self._cause(found[index], values, update)
             if cause is None:
                 self._check_ratios(point, values, update)
-                yield index, point, values
+                yield point, values
                 continue
             self.stopped[name], self.causes[name] = update, cause
             others = "the other runs continue" if self.alive else "no run is left"
@@ -61,10 +65,11 @@ class Health:
 
     def failure(self) -> str:
         """Returns how the last members diverged; names at most three of them."""
-        last = max(self.stopped.values())
+        stopped = {name: self.stopped[name] for name in self.members}
+        last = max(stopped.values())
         causes = [
             f"{_label(self.members[name])} {self.causes.get(name, f'at update {update}')}"
-            for name, update in self.stopped.items()
+            for name, update in stopped.items()
             if update == last
         ]
         more = len(self.members) - len(causes[:3])

@@ -19,6 +19,8 @@ from splagger.runs.axes import AXES
 from splagger.runs.run import Point
 from splagger.training.compiler import compiler_options, release_memory, set_up_compiler
 
+States = Any  # a `TrainState` with a leading member axis; a list of them if groups take turns, see `race.join`
+
 
 class Program(NamedTuple):
     """Functions of the whole grid; leaves have a leading run axis.
@@ -28,13 +30,14 @@ class Program(NamedTuple):
     that this took. Without it, each function is compiled when it is first called.
     """
 
-    init: Callable[[], train.TrainState]
-    evaluate: Callable[[train.TrainState], dict[str, np.ndarray]]
-    block: Callable[[train.TrainState], tuple[train.TrainState, dict[str, np.ndarray]]]
+    init: Callable[[], States]
+    evaluate: Callable[[States], dict[str, np.ndarray]]
+    block: Callable[[States], tuple[States, dict[str, np.ndarray]]]
     compile: Callable[..., float]
-    pack: Callable[[train.TrainState], Any]  # the state to save, without padding
-    unpack: Callable[[Any], train.TrainState]
+    pack: Callable[[States], Any]  # the state to save, without padding
+    unpack: Callable[[Any], States]
     example: Any  # shapes and dtypes of the state to save
+    bind: "Callable[[Sequence[Point]], Program]"  # the same compiled program for as many other members
 
 
 class _Parts:
@@ -71,13 +74,16 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     """
     set_up_compiler()
     devices = jax.devices()[: len(points)]
-    padded = list(points) + [points[-1]] * (-len(points) % len(devices))
-    tunables, keys = _arrays(padded)
+    padding = -len(points) % len(devices)
     mesh = Mesh(np.array(devices), ("run",))
     runs = PartitionSpec("run")
     shard = NamedSharding(mesh, runs)
-    tunables, keys = jax.device_put((tunables, keys), shard)
 
+    def arrays(points):
+        """Tunables and random keys on their devices; the last member is repeated as padding."""
+        return jax.device_put(_arrays([*points, *points[-1:] * padding]), shard)
+
+    tunables, keys = arrays(points)
     options = compiler_options()
 
     def over_runs(function, donate=()):
@@ -99,7 +105,7 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
 
     def unpack(saved):
         """Puts saved members on their devices and repeats the last one as padding."""
-        index = np.minimum(np.arange(len(padded)), len(points) - 1)
+        index = np.minimum(np.arange(len(points) + padding), len(points) - 1)
         return jax.device_put(jax.tree.map(lambda leaf: leaf[index], saved), shard)
 
     def to_host(metrics):
@@ -113,19 +119,20 @@ def compile_grid(config: Config, points: Sequence[Point]) -> Program:
         block=(block, (tunables, abstract)),
     )
 
-    def run_block(state):
-        state, metrics = parts("block", tunables, state)
-        return state, to_host(metrics)
+    example = jax.eval_shape(runs_only, shapes)
 
-    return Program(
-        lambda: parts("init", tunables, keys),
-        lambda state: to_host(parts("evaluate", state)),
-        run_block,
-        parts.compile,
-        runs_only,
-        unpack,
-        jax.eval_shape(runs_only, shapes),
-    )
+    def bind(points):
+        tunables, keys = arrays(points)
+
+        def run_block(state):
+            state, metrics = parts("block", tunables, state)
+            return state, to_host(metrics)
+
+        init = lambda: parts("init", tunables, keys)  # noqa: E731
+        evaluate = lambda state: to_host(parts("evaluate", state))  # noqa: E731
+        return Program(init, evaluate, run_block, parts.compile, runs_only, unpack, example, bind)
+
+    return bind(points)
 
 
 def _arrays(points: Sequence[Point]) -> tuple[Tunables, jax.Array]:

@@ -29,6 +29,9 @@ class Silent:
         - `returns`: the latest return of each member.
         """
 
+    def narrow(self, members: int) -> None:
+        """Called when fewer members than before train on, with their number."""
+
     def note(self, text: str) -> None:
         """Prints a message to the user."""
 
@@ -50,6 +53,7 @@ class Lines(Silent):
     ):
         self.title, self.points, self.updates = title, points, updates
         self.every, self.write, self.last = every, write, -math.inf
+        self.members = len(points)  # those that still train
 
     def __enter__(self):
         self.write(f"{self.title}  compiling …")
@@ -69,6 +73,9 @@ class Lines(Silent):
             f"  {self.remaining(update, frames, rate)}  best return {best:.2f}"
         )
 
+    def narrow(self, members):
+        self.members = members
+
     def note(self, text):
         self.write(text)
 
@@ -77,7 +84,7 @@ class Lines(Silent):
 
     def remaining(self, update, frames, rate) -> str:
         """Returns the remaining time at this speed: "8:03:20 to go"."""
-        left = int((self.updates - update) / max(update, 1) * frames * len(self.points) / rate)
+        left = int((self.updates - update) / max(update, 1) * frames * self.members / rate)
         minutes, seconds = divmod(left, 60)
         hours, minutes = divmod(minutes, 60)
         return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d} to go"

@@ -13,7 +13,6 @@ import numpy as np
 from splagger.bridges import unwrapped_errors
 from splagger.errors import DivergedError, EnvError, Interrupted, RunError
 from splagger.files.storage import sha256, writing
-from splagger.ppo.train import TrainState
 from splagger.ranges import Seconds, check
 from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
@@ -26,7 +25,8 @@ from splagger.training import progress
 from splagger.training.capacity import check_memory
 from splagger.training.events import Events
 from splagger.training.health import Health
-from splagger.training.program import Program, compile_grid
+from splagger.training.program import Program, States, compile_grid
+from splagger.training.race import Race
 from splagger.training.stopping import AbandonedError, StopRequest
 
 TRAINING_METRICS = (
@@ -61,18 +61,23 @@ class Execution:
         self.run, self.folder, self.record = run, folder, record
         self.on_metrics = on_metrics
         self.view, self.save_every = view, save_every
-        self.config, self.points = run.config, run.points
+        self.config, self.race = run.config, Race(run)
         self.rows: list[dict[str, Any]] = []
         self.health = Health(run.config, run.points, self._name, view)
         self.update, self.seconds = 0, 0.0
         self.saved: int | None = None  # the update of the last checkpoint
 
+    @property
+    def points(self) -> list[Point]:
+        """The members that still train."""
+        return self.race.points
+
     def work(self) -> None:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
-        program = compile_grid(self.config, self.points)
-        state = self._resume(program)
+        self.group = compile_grid(self.config, self.race.groups[0])
+        program, state = self._resume(self.race.program(self.group))
         with writing_run(self.folder):
-            events = Events(self.folder.path / EVENTS, self.points, self._frames())
+            events = Events(self.folder.path / EVENTS, self.run.points, self._frames())
         saved, stop = time.monotonic(), StopRequest(self.view)
         try:
             with stop, self.view:
@@ -85,6 +90,7 @@ class Execution:
                     self.update < self.config.updates and not stop.requested and self.health.alive
                 ):
                     state = self._block(program, state, events, stop)
+                    program, state = self._race(program, state)
                     if self.health.alive and time.monotonic() - saved > self.save_every:
                         self._save(program.pack(state))
                         saved = time.monotonic()
@@ -107,7 +113,25 @@ class Execution:
             f"{self.saved} of {self.config.updates}"
         )
 
-    def _begin(self, program: Program, stop: StopRequest) -> TrainState:
+    def _race(self, program: Program, state: Any) -> tuple[Program, Any]:
+        """Stops the members whose rate is clearly behind."""
+        losers = self.race.losers(self.rows, self.update) if self.health.alive else []
+        if not losers:
+            return program, state
+        raced = {self._name(point): self.update for group in losers for point in group}
+        self.record = replace(self.record, raced=self.record.raced | raced)
+        kept = self.race.stop(losers, program.pack(state))
+        self.health.keep(self.points)
+        self.view.narrow(len(self.points))
+        rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(group[0].rate for group in losers))
+        self.view.note(
+            f"race, update {self.update}: clearly behind, stopped: rate {rates}; {len(self.points)} of "
+            f"{self.run.size} runs continue"
+        )
+        program = self.race.program(self.group)
+        return program, program.unpack(kept)
+
+    def _begin(self, program: Program, stop: StopRequest) -> States:
         state = stop.call(program.init)
         metrics = stop.call(program.evaluate, state)
         self.health.check_environment(metrics)
@@ -119,11 +143,15 @@ class Execution:
         self._append(metrics, None)
         return state
 
-    def _resume(self, program: Program) -> TrainState | None:
-        """Restores state, curves and progress from the last checkpoint; returns None without one."""
+    def _resume(self, program: Program) -> tuple[Program, States]:
+        """Restores state, curves and progress from the last checkpoint; the state is None without one.
+
+        - `program`: that of all members. If some have stopped in a race, a smaller one is returned.
+        """
         restored = restore_checkpoint(self.folder, program.example, self.view.note)
         if restored is None:
-            return None
+            self.record = replace(self.record, raced={})
+            return program, None
         self.update = self.saved = restored.update
         record = restored.record or self.folder.record()
         self.seconds = record.seconds
@@ -136,11 +164,17 @@ class Execution:
         )
         if curves is not None:
             self.rows = curves[curves["update"] <= self.update].to_dict("records")
-        return program.unpack(restored.state)
+        raced = {name: u for name, u in record.raced.items() if u <= self.update}
+        self.record = replace(self.record, raced=raced)
+        state, stopped = restored.state, [g for g in self.race.groups if self._name(g[0]) in raced]
+        if stopped:
+            state = self.race.stop(stopped, state)
+            self.health.keep(self.points)
+            self.view.narrow(len(self.points))
+            program = self.race.program(self.group)
+        return program, program.unpack(state)
 
-    def _block(
-        self, program: Program, state: TrainState, events: Events, stop: StopRequest
-    ) -> TrainState:
+    def _block(self, program: Program, state: States, events: Events, stop: StopRequest) -> States:
         started = time.monotonic()
         state, metrics = stop.call(program.block, state)
         elapsed = time.monotonic() - started
@@ -148,14 +182,14 @@ class Execution:
         self.seconds += elapsed
         self._append(metrics, events)
         frames = self.config.ppo.batch * self.config.ppo.eval_interval * len(self.points)
-        self.view.show(
-            self.update, self._frames(), frames / elapsed, [float(r) for r in metrics["return"]]
-        )
+        latest = dict(zip(self.points, map(float, metrics["return"]), strict=True))
+        returns = [latest.get(point, math.nan) for point in self.run.points]
+        self.view.show(self.update, self._frames(), frames / elapsed, returns)
         return state
 
     def _append(self, metrics: dict[str, np.ndarray], events: Events | None) -> None:
         """Appends a row for each healthy member."""
-        for index, point, values in self.health.check(metrics, self.update):
+        for point, values in self.health.check(metrics, self.update):
             row = {
                 "update": self.update,
                 "frames": self._frames(),
@@ -167,14 +201,15 @@ class Execution:
                 self.on_metrics(row)
             if events:
                 with writing_run(self.folder):
-                    events.add(index, row)
+                    events.add(point, row)
 
     def _save(self, state: Any, done: bool = False) -> None:
         """Writes a checkpoint with everything in it, then the copies of curves and record in the run folder."""
         curves = self._describe(finished=done)
         with writing_run(self.folder):
             if self.saved != self.update:
-                save_checkpoint(self.folder, self.update, state, self.record, curves)
+                whole = self.race.whole(state)
+                save_checkpoint(self.folder, self.update, whole, self.record, curves)
                 self.saved = self.update
             self.folder.write_curves(curves)
             self.folder.write_record(self.record)
@@ -189,7 +224,8 @@ class Execution:
 
     def _describe(self, **changes: Any) -> str:
         """Updates the record; returns the text of curves.csv."""
-        total = self._frames() * len(self.points)
+        updates = self.update * len(self.points) + sum(self.record.raced.values())
+        total = updates * self.config.ppo.batch
         curves = format_curves(self.rows)
         self.record = replace(
             self.record,
@@ -249,7 +285,7 @@ def execute(
         if force:
             folder.clear()
         record = folder.record() if folder.exists else None
-        if record is not None and (record.failed or len(record.stopped) == len(run.points)):
+        if record is not None and (record.failed or len(record.stopped) == run.size):
             raise _failure(folder, record)
         if record is not None and record.finished and record.update >= run.config.updates:
             return folder, False
