@@ -33,6 +33,7 @@ ROOMS = (
     "registry",
     "bridges",
     "runs",
+    "status",
     "training",
     "launchers",
     "agents",

@@ -3,9 +3,7 @@
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-
-import jax.numpy as jnp
-from jaxtyping import Array
+from typing import Any
 
 from splagger.ranges import Moderate, TaskSeed, check_fields
 
@@ -42,8 +40,10 @@ class Options:
         check_fields(self, "")
 
     @property
-    def rows(self) -> Callable[[int], Array]:
+    def rows(self) -> Callable[[int], Any]:
         """Maps n, the number of outputs, to a matrix whose rows are the output combinations to differentiate."""
+        import jax.numpy as jnp
+
         return jnp.eye if self.jacobian else lambda n: jnp.ones((1, n))
 
     def command(self) -> str:

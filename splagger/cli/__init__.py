@@ -15,6 +15,7 @@ from splagger.cli.options import check_options
 from splagger.cli.page_commands import Inspect
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
 from splagger.cli.settings_command import Settings
+from splagger.cli.status_command import Status
 from splagger.cli.train_commands import Bench, List, Sweep, Train
 from splagger.cli.zoo_command import Zoo
 from splagger.errors import Interrupted, UserError
@@ -25,6 +26,7 @@ Command = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[Status, tyro.conf.subcommand("status")]
     | Annotated[Zoo, tyro.conf.subcommand("zoo")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Export, tyro.conf.subcommand("export")]

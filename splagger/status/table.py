@@ -1,0 +1,37 @@
+"""The overview as a table of the terminal."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from splagger.status.row import STATES, Row
+from splagger.tables import Table
+
+HEAD = ("environment", "method", "runs", "state", "node", "progress", "left", "frames/s", "")
+
+
+def status_table(rows: Sequence[Row]) -> Table:
+    """Returns one line per experiment; the title counts the states."""
+    counts = Counter(row.state for row in rows)
+    states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    experiments = "1 experiment" if len(rows) == 1 else f"{len(rows)} experiments"
+    title = f"{experiments}: {states}" if rows else experiments
+    return Table(title, HEAD, [_cells(row) for row in rows])
+
+
+def duration(seconds: float) -> str:
+    """Returns a time as hours, minutes and seconds.
+
+    >>> duration(59.7), duration(3600 * 26 + 61)
+    ('1:00', '26:01:01')
+    """
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    speed = "" if row.frames_per_second is None else f"{row.frames_per_second:,.0f}"
+    left = "" if row.eta is None else duration(row.eta)
+    runs = str(row.members) if row.members else ""
+    done = f"{row.progress:.0%}"
+    return row.env, row.method, runs, row.state, row.node, done, left, speed, row.reason
