@@ -65,6 +65,13 @@ class Whole:
         return None if isinstance(value, numbers.Integral) else "be a whole number"
 
 
+class WholeAboveOne:
+    """Parts of one, or whole numbers."""
+
+    def problem(self, value: Any) -> str | None:
+        return None if value <= 1 or value == int(value) else "be a whole number or less than 1"
+
+
 def _figure(number: float | int) -> str:
     return f"{int(number):,}" if number < 1e16 else f"{number:g}"
 
@@ -103,6 +110,10 @@ Seeds = Annotated[int, Range(0, 100_000, "be at least 1")]
 FreshSeeds = Annotated[int, Range(0, 100_000, "be 0 or more")]
 Members = Annotated[int, Range(1, 100_000, "be at least 1")]
 Jobs = Annotated[int, Range(1, 1024, "be at least 1")]
+# Ray shares one GPU between experiments, but not several.
+Gpus = Annotated[float, Range(0, 1024, "be at least 0"), WholeAboveOne()]
+Cores = Annotated[int, Range(1, 4096, "be at least 1")]
+Hours = Annotated[float, Range(0.1, 8784, "be at least 0.1")]
 
 # Of numbers whose type states no range.
 _UNSTATED = {

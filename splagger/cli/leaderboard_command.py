@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from splagger.cli.formatting import show
+from splagger.cli.launch_options import Where
 from splagger.cli.train_commands import Grid, Sweep
 from splagger.ranges import FreshSeeds
 
@@ -38,6 +39,7 @@ class Leaderboard:
     fresh: FreshSeeds = 0
     """With --train: the number of fresh seeds that each method is then trained with, at its best rate."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
+    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
     def __call__(self) -> None:
         from splagger.report.leaderboard import standings_table, tasks_table, write_leaderboard
@@ -56,8 +58,8 @@ class Leaderboard:
     def _train(self) -> None:
         from splagger.launchers import train_all
 
-        Sweep(self.envs, self.methods, self.grid, self.runs[0])()
-        train_all(self.fresh_runs(), self.runs[0])
+        Sweep(self.envs, self.methods, self.grid, self.runs[0], where=self.where)()
+        train_all(self.fresh_runs(), self.runs[0], on=self.where.launcher())
 
     def fresh_runs(self) -> "list[Run]":
         """Returns the runs with fresh seeds, at the best rate of each method on each task, that do not exist yet."""

@@ -1,13 +1,14 @@
 """Commands about recorded runs: plot, compare, figure, report, reproduce."""
 
 import functools as ft
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from splagger.cli.formatting import show
+from splagger.cli.launch_options import Where
 from splagger.cli.options import OutputFile, OutputFolder, WritableFile, check_exists
 from splagger.errors import RunError
 from splagger.ranges import FreshSeeds, Jobs, Seconds
@@ -171,6 +172,7 @@ class Reproduce:
     """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
     save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""
+    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
     plan: bool = False
     """Print what would be trained, and stop."""
 
@@ -182,6 +184,7 @@ class Reproduce:
         from splagger.stats.evidence import Evidence
 
         figures, folders, planned = select(self.name), [], 0
+        launcher = self.where.launcher(self.jobs)
         read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731
         for stage in (sweeps, ft.partial(fresh_seeds, seeds=self.fresh)):
             plans = stage(figures, read())  # the second stage depends on the runs of the first
@@ -189,7 +192,7 @@ class Reproduce:
             planned += len(plans)
             if not self.plan:
                 runs = [plan.run for plan in plans]
-                folders += train_all(runs, self.out, self.jobs, self.save_every)
+                folders += train_all(runs, self.out, save_every=self.save_every, on=launcher)
         if not planned:
             print(f"{self.name}: no runs are missing")
         if self.plan:

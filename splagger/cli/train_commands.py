@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from splagger.cli.formatting import assignments, number, show
+from splagger.cli.launch_options import Where
 from splagger.errors import SettingError
 from splagger.ranges import Count, Episodes, Frames, Jobs, Seconds, Seed, Seeds
 from splagger.runs.axes import AXES
@@ -191,6 +192,7 @@ class Sweep:
     """Seconds between checkpoints."""
     jobs: Jobs = 1
     """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
+    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
     def __call__(self) -> None:
         from splagger.launchers import train_all
@@ -198,12 +200,12 @@ class Sweep:
 
         if not self.envs or not self.methods:
             raise SettingError("a sweep needs at least one of --envs and one of --methods")
-        runs = {}
+        launcher, runs = self.where.launcher(self.jobs), {}
         for env in self.envs:  # all names are looked up before anything starts
             for method in self.methods:
                 run = self.grid.run(env, method)
                 runs[run.row.name, run.method.name] = run
-        folders = train_all(list(runs.values()), self.out, self.jobs, self.save_every)
+        folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)
         show(summary_table(folders))
 
 

@@ -62,7 +62,7 @@ class Local:
             multiprocessing.get_context("spawn"),
             initializer=_start_child,
         )
-        with pool, _stopped_by_signals():
+        with pool, stopped_by_signals():
             submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
             ends = futures.as_completed(submitted)
             try:
@@ -85,7 +85,7 @@ def _start_child() -> None:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals():
+def stopped_by_signals():
     """SIGTERM and Ctrl-C raise KeyboardInterrupt. Does nothing outside of the main thread, which handles signals."""
 
     def stop(*_):

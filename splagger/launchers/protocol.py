@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from splagger.errors import DivergedError, SettingError
+from splagger.errors import DivergedError, RunError, SettingError, UserError
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
 
@@ -23,23 +23,81 @@ class Launcher(Protocol):
         ...
 
 
-def parse(name: str, jobs: int = 1) -> Launcher:
-    """Returns the launcher of a name; `jobs` is the number of experiments at a time of `local`."""
-    kind, _, place = name.partition(":")
-    if kind == "local" and not place:
-        from splagger.launchers.local import Local
+def parse(
+    name: str,
+    jobs: int = 1,
+    gpus: Number | None = None,
+    cpus: int | None = None,
+    hours: Number | None = None,
+) -> Launcher:
+    """Returns the launcher of a name: local, ray, ray:ADDRESS, slurm or slurm:PARTITION.
 
-        return Local(jobs)
-    raise SettingError(f"there is no launcher {name!r}; choose local")
+    - `jobs`: experiments at a time, for `local`.
+    - `gpus`, `cpus`: those of one experiment, for clusters.
+    - `hours`: the time limit of a job, for SLURM.
+    """
+    kind, colon, place = name.partition(":")
+    given = {"jobs": jobs, "gpus": gpus, "cpus": cpus, "hours": hours}
+    given = {option: value for option, value in given.items() if value != _UNSET[option]}
+    if kind not in _OPTIONS or bool(colon) > bool(place) or (kind == "local" and place):
+        raise SettingError(
+            f"there is no launcher {name!r}; choose local, ray, ray:ADDRESS, slurm or slurm:PARTITION"
+        )
+    for option in given.keys() - _OPTIONS[kind]:
+        usable = " or ".join(k for k, options in _OPTIONS.items() if option in options)
+        raise SettingError(f"{_SHOWN[option]} is not for --on {kind}, but for --on {usable}")
+    return _create(kind, place, given)
+
+
+# The options of each launcher, their values if they are not given, and their names on the command line.
+_OPTIONS = {
+    "local": {"jobs"},
+    "ray": {"gpus", "cpus"},
+    "slurm": {"gpus", "cpus", "hours"},
+}
+_UNSET = {"jobs": 1, "gpus": None, "cpus": None, "hours": None}
+_SHOWN = {
+    "jobs": "--jobs",
+    "gpus": "--gpus-per-run",
+    "cpus": "--cpus-per-run",
+    "hours": "--hours",
+}
+
+
+def _create(kind: str, place: str, options: dict[str, Any]) -> Launcher:
+    if kind == "ray":
+        from splagger.launchers.on_ray import OnRay
+
+        return OnRay(place, **options)
+    if kind == "slurm":
+        from splagger.launchers.on_slurm import OnSlurm
+
+        return OnSlurm(place, **options)
+    from splagger.launchers.local import Local
+
+    return Local(**options)
 
 
 def finished(results: Iterable[Callable[[], RunFolder]]) -> Iterator[RunFolder]:
     """Yields all results. Waits for all of them before it raises that members of some run all diverged."""
-    diverged = []
+    yield from _delaying(DivergedError, results)
+
+
+def all_finished(results: Iterable[Callable[[], RunFolder]]) -> Iterator[RunFolder]:
+    """Yields all results. Waits for all of them before it raises any error that a user can fix."""
+    yield from _delaying(UserError, results)
+
+
+def _delaying(
+    kind: type[UserError], results: Iterable[Callable[[], RunFolder]]
+) -> Iterator[RunFolder]:
+    """Yields all results; errors of a kind are raised at the end, as one."""
+    errors = []
     for result in results:
         try:
             yield result()
-        except DivergedError as error:
-            diverged.append(error)
-    if diverged:
-        raise DivergedError(" | ".join(map(str, diverged)))
+        except kind as error:
+            errors.append(error)
+    if errors:
+        kinds = {type(error) for error in errors}
+        raise (kinds.pop() if len(kinds) == 1 else RunError)(" | ".join(map(str, errors)))

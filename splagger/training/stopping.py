@@ -19,7 +19,10 @@ class AbandonedError(Exception):
 
 
 class StopRequest:
-    """Records SIGINT and SIGTERM inside a `with` block. A second signal raises KeyboardInterrupt."""
+    """Records SIGINT and SIGTERM inside a `with` block. If SIGINT comes second, it raises KeyboardInterrupt.
+
+    A second SIGTERM changes nothing: clusters may send several, and kill a process that they do not wait for.
+    """
 
     def __init__(self, view: Silent, patience: float = PATIENCE):
         self.view, self.patience = view, patience
@@ -44,7 +47,9 @@ class StopRequest:
 
     def _request(self, number, frame):
         if self.requested:
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         self.time = time.monotonic()
         self.view.note(
             f"stopping: waiting up to {self.patience:g} s for this block of updates, to save it; "

@@ -66,6 +66,14 @@ def test_a_second_signal_stops_at_once():
     release.set()
 
 
+def test_a_second_sigterm_changes_nothing():
+    """Clusters may send it several times."""
+    with StopRequest(Silent(), patience=20.0) as stop:
+        send(signal.SIGTERM)
+        send(signal.SIGTERM, after=0.3)
+        assert stop.call(lambda: time.sleep(0.6) or "result") == "result"
+
+
 def test_clusters_give_more_time_than_a_stop_takes():
     assert stopping.PATIENCE < 10
 

@@ -1,0 +1,29 @@
+"""Options of the commands that train many experiments: where, and with how much of a machine each."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from splagger.ranges import Cores, Gpus, Hours
+
+if TYPE_CHECKING:
+    from splagger.launchers import Launcher
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where experiments train."""
+
+    on: str = "local"
+    """local, ray, ray:HOST:PORT, slurm or slurm:PARTITION. All machines of a cluster must share the output folder."""
+    gpus_per_run: Gpus | None = None
+    """GPUs per experiment on a cluster; on Ray also a part of one, such as 0.25. By default 1, and 0 on a Ray cluster without GPUs."""
+    cpus_per_run: Cores | None = None
+    """CPU cores that a cluster reserves per experiment; 1 by default."""
+    hours: Hours | None = None
+    """Time limit of a SLURM job, 24 by default. A longer experiment continues in the next job."""
+
+    def launcher(self, jobs: int = 1) -> "Launcher":
+        """Returns the launcher; `jobs` is the number of experiments at a time on this machine."""
+        from splagger.launchers import parse
+
+        return parse(self.on, jobs, self.gpus_per_run, self.cpus_per_run, self.hours)

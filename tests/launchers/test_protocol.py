@@ -1,0 +1,133 @@
+"""Names of launchers, options that a launcher does not have, and clusters that are not there."""
+
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from splagger.errors import DivergedError, RunError, SettingError
+from splagger.launchers import on_slurm, parse, train_all
+from splagger.launchers.local import Local
+from splagger.launchers.on_ray import OnRay
+from splagger.launchers.on_slurm import OnSlurm
+from splagger.launchers.protocol import all_finished
+from splagger.runs.folder import RunFolder
+from tests.tiny import tiny
+
+
+@pytest.mark.parametrize(
+    "given, launcher",
+    [
+        (("local",), Local()),
+        (("local", 3), Local(3)),
+        (("ray",), OnRay()),
+        (("ray:head:6379", 1, 0.25), OnRay("head:6379", 0.25)),
+        (("slurm:gpu", 1, 2, 8, 12.0), OnSlurm("gpu", 2, 8, 12.0)),
+    ],
+)
+def test_names_of_launchers(given, launcher):
+    assert parse(*given) == launcher
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (("spark",), "there is no launcher 'spark'; choose local, ray"),
+        (("ray:",), "there is no launcher 'ray:'"),
+        (("local:here",), "there is no launcher 'local:here'"),
+        (("ray", 2), "--jobs is not for --on ray, but for --on local"),
+        (("local", 1, 1.0), "--gpus-per-run is not for --on local, but for --on ray or slurm"),
+        (("ray", 1, None, None, 2.0), "--hours is not for --on ray, but for --on slurm"),
+        (("slurm", 1, 0.5), "must be a whole number on SLURM, got 0.5"),
+        (("local", 0), "jobs must be at least 1, got 0"),
+    ],
+)
+def test_bad_names_and_options_are_refused(given, message):
+    with pytest.raises(SettingError, match=message):
+        parse(*given)
+
+
+@pytest.mark.parametrize("name, package", [("ray", "ray"), ("slurm", "submitit")])
+def test_a_package_that_is_missing_is_named(name, package, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SettingError, match=rf"--on {name} needs .*splagger\[cluster\]"):
+        train_all([tiny()], tmp_path, on=name)
+
+
+def test_slurm_needs_its_commands(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "submitit", shutil)
+    monkeypatch.setattr(on_slurm.shutil, "which", lambda name: None)
+    with pytest.raises(SettingError, match="on a login node"):
+        train_all([tiny()], tmp_path, on="slurm")
+
+
+class FakeRay:
+    """What the launcher asks of Ray before it starts tasks."""
+
+    def __init__(self, gpus=0.0):
+        self.gpus = gpus
+
+    def is_initialized(self):
+        return False
+
+    def init(self, **_):
+        pass
+
+    def shutdown(self):
+        pass
+
+    def nodes(self):
+        return [
+            {"Alive": True, "Resources": {"GPU": self.gpus}},
+            {"Alive": False, "Resources": {"GPU": 8.0}},
+        ]
+
+
+def test_a_cluster_that_is_not_there_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay())
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(RunError, match=f"there is no Ray cluster at {address}"):
+            train_all([tiny()], tmp_path, on=f"ray:{address}")
+    for address in ("head", "head:", ":1", "head:port"):
+        with pytest.raises(SettingError, match="is not the address of a Ray cluster"):
+            train_all([tiny()], tmp_path, on=f"ray:{address}")
+
+
+def test_gpus_that_are_not_there_are_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay(gpus=2.0))
+    with pytest.raises(
+        SettingError, match="is 4, but no machine of the Ray cluster has more than 2"
+    ):
+        train_all([tiny()], tmp_path, on=OnRay(gpus=4))
+    assert OnRay()._gpus(FakeRay(8.0)) == 1.0 and OnRay()._gpus(FakeRay(0.0)) == 0.0
+    assert OnRay(gpus=0.25)._gpus(FakeRay(1.0)) == 0.25
+
+
+def test_any_object_with_the_method_is_a_launcher(tmp_path):
+    class Backward:
+        def launch(self, runs, out, save_every):
+            assert out == tmp_path and save_every == 7
+            yield from (RunFolder(run.folder(out)) for run in reversed(runs))
+
+    runs = [tiny(), tiny(rates=(1e-3,))]
+    folders = train_all(runs, tmp_path, save_every=7, on=Backward())
+    assert [folder.path.name for folder in folders] == [run.digest for run in runs]
+
+
+def test_errors_on_a_cluster_are_raised_once_all_runs_have_ended():
+    def fail(error):
+        raise error
+
+    good = RunFolder(Path("good"))
+    results = [lambda: fail(RunError("a")), lambda: good, lambda: fail(DivergedError("b"))]
+    found = []
+    with pytest.raises(RunError, match=r"a \| b"):
+        found.extend(all_finished(results))
+    with pytest.raises(DivergedError, match="b"):
+        list(all_finished(results[1:]))
+    with pytest.raises(ZeroDivisionError):
+        list(all_finished([lambda: 1 / 0, *results]))
