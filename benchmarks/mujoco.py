@@ -2,10 +2,12 @@
 
 Writes benchmarks/results/mujoco-<platform>.json: environment steps per second of
 
-  library     MuJoCo's batch of Cheetahs alone, on all cores: an upper limit
-  program     the same simulations through jit, vmap and scan of Cheetah.step
-  training    meta-environments as in training, with resets and new tasks
-  gymnasium   HalfCheetah-v5 in an AsyncVectorEnv of 16 processes
+  library           MuJoCo's batch of Cheetahs alone, on all cores: an upper limit
+  program           the same simulations through jit, vmap and scan of Cheetah.step
+  training          meta-environments as in training, with resets and new tasks
+  rollout           the same with actions of SplAgger, 16 environments per run; on a GPU only
+  walker_library, walker_training   the same for Walkers; those of the library have different bodies
+  gymnasium         HalfCheetah-v5 in an AsyncVectorEnv of 16 processes
 
 All are timed in turns, and the fastest turn of each counts: other load on the machine can only slow a turn down.
 `overhead_seconds` is the additional time of a call in the program compared with the library.
@@ -23,12 +25,16 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from splagger.envs import Cheetah, MetaEnv
-from splagger.envs.mujoco.cheetah import ROBOT
+from splagger.envs import Cheetah, MetaEnv, Walker
+from splagger.envs.mujoco import cheetah, walker
 from splagger.envs.mujoco.exact import to_float64
-from splagger.envs.mujoco.simulations import library, load, threads
+from splagger.envs.mujoco.simulations import Robot, Simulations, library, load, threads
+from splagger.nn.gpu.number_types import on_gpu
+from splagger.ppo.rollout import collect, stages
 from splagger.registry import ENVS
 from splagger.runs.provenance import provenance
+from splagger.runs.run import Run
+from splagger.training.program import compile_grid
 
 RESULTS = Path(__file__).parent / "results"
 SIZES, PROCESSES, TURNS = (16, 240, 4096), 16, 5
@@ -41,18 +47,23 @@ def random_actions(copies: int) -> np.ndarray:
     return uniform.astype(np.float32)
 
 
-def library_alone(copies: int):
+def library_alone(env: Cheetah | Walker, robot: Robot, copies: int):
     """Returns a function that steps MuJoCo's batch, from the initial state of `program`."""
-    batch = library().batch.Batch(load(ROBOT), copies, threads())
+    batch = library().batch.Batch(load(robot), copies, threads())
     actions, control = random_actions(copies), batch.bind("ctrl")
-    first, _ = Cheetah().reset(jr.key(0), jnp.float32(1))
+    tasks = jax.vmap(env.sample_task)(jr.split(jr.key(0), copies))
+    first, _ = jax.vmap(env.reset)(jr.split(jr.key(0), copies), tasks)
     start = to_float64(np.asarray(first.physics))
+    if robot.scaled:
+        simulations = Simulations(robot, copies, threads())
+        simulations.step(start, actions[0], np.asarray(tasks))
+        batch, control = simulations.batch, simulations.control
 
     def run():
-        batch.state[:, : len(start)] = start
+        batch.state[:, : start.shape[1]] = start
         for action in actions:
             control[:] = action
-            batch.step(nstep=ROBOT.frame_skip)
+            batch.step(nstep=robot.frame_skip)
 
     return run
 
@@ -72,22 +83,44 @@ def program(copies: int):
 
 
 def training(env: MetaEnv, copies: int):
-    """Returns a compiled program that steps `copies` meta-environments, with new episodes and tasks."""
+    """Returns a compiled program that steps `copies` meta-environments, with new episodes and tasks.
+
+    As in training, random numbers are drawn before the loop.
+    """
     actions = jnp.asarray(random_actions(copies))
 
     @jax.jit
     def run(actions):
         state = jax.vmap(env.reset)(jr.split(jr.key(0), copies))
+        prepare, advance = stages(env, jax.tree.map(lambda leaf: leaf[0], state))
+        keys = jr.split(jr.key(1), (len(actions), copies))
+        noise = jax.vmap(jax.vmap(lambda key: prepare(env.sample_noise(key))))(keys)
 
         def one(state, x):
-            action, key = x
-            state, out = jax.vmap(env.step)(jr.split(key, copies), state, action)
+            state, out = jax.vmap(lambda n, s, a: advance(n, (s, a)))(x[0], state, x[1])
             return state, out.reward.sum()
 
-        keys = jr.split(jr.key(1), len(actions))
-        return jax.lax.scan(one, state, (actions, keys))[1].sum()
+        return jax.lax.scan(one, state, (noise, actions))[1].sum()
 
     return lambda: run(actions)
+
+
+def rollout(name: str, copies: int):
+    """Returns a compiled program in which SplAgger acts, with 16 environments per run."""
+    run = Run.create(name, "splagger", rates=[1e-3], seeds=copies // 16)
+    program = compile_grid(run.config, run.points)
+    state = program.init()
+    steps = len(random_actions(copies))
+
+    @jax.jit
+    @jax.vmap
+    def play(state):
+        keys = jr.split(state.key, steps)
+        return collect(run.config.env, state.agent, state.normalizers, state.actors, keys)[
+            1
+        ].log_prob.sum()
+
+    return lambda: play(state)
 
 
 @contextlib.contextmanager
@@ -123,11 +156,14 @@ def in_turns(functions: dict, copies: int) -> dict[str, float]:
 def measure(copies: int) -> dict[str, float]:
     """Returns the steps per second of `copies` robots by each method, and the overhead of the program."""
     functions = {
-        "library": library_alone(copies),
+        "library": library_alone(Cheetah(), cheetah.ROBOT, copies),
         "program": program(copies),
         "training": training(ENVS["cheetah-dir"].meta, copies),
+        "walker_library": library_alone(Walker(), walker.ROBOT, copies),
         "walker_training": training(ENVS["walker"].meta, copies),
     }
+    if on_gpu() and copies == 240:
+        functions["rollout"] = rollout("cheetah-dir", copies)
     with contextlib.ExitStack() as stack:
         if copies == PROCESSES:
             functions["gymnasium"] = stack.enter_context(gymnasiums(copies))

@@ -55,7 +55,7 @@ def collect(
 ) -> tuple[ActorState, Rollout]:
     """Takes one step for each of `keys`; returns (actors, rollout)."""
     actor = agent.actor()
-    prepare, advance = _stages(env, jax.tree.map(lambda leaf: leaf[0], actors.env))
+    prepare, advance = stages(env, jax.tree.map(lambda leaf: leaf[0], actors.env))
 
     def draw(key):
         """Draws all random numbers of one step of one environment."""
@@ -95,7 +95,7 @@ def _connect(rollout: Rollout, last_obs: Float[Array, "N obs"]) -> Rollout:
     )
 
 
-def _stages(env: AbstractMetaEnv, state):
+def stages(env: AbstractMetaEnv, state):
     """Returns `env.advance` in two stages: all that depends on its noise alone, and the rest.
 
     For a JAX environment on a GPU, the first stage is computed for all steps before the loop. A step may draw random

@@ -30,7 +30,7 @@ def test_a_grid_is_one_call_per_step_and_resumes_bit_for_bit(tmp_path, monkeypat
     states = [random_state(config, seed) for seed in range(RUNS)]
     first = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     advance = jax.jit(jax.vmap(ft.partial(update, config, TUNABLES)))
-    middle, _ = advance(first)
+    middle, _ = jax.block_until_ready(advance(first))
     assert calls == [RUNS * ENVS] * STEPS
     last, metrics = advance(middle)
 

@@ -1,6 +1,6 @@
 """MuJoCo as a pure function from a simulation's complete state and an action to the next state.
 
-The C library runs on the host behind `jax.pure_callback`. However many axes are vmapped, one step of all
+The C library runs on the host, called by the compiled program. However many axes are vmapped, one step of all
 environments is one call. States are float64, carried by JAX as pairs of uint32, so that an interrupted run
 continues bit for bit.
 """
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from splagger.envs.host_call import call_on_host
 from splagger.envs.mujoco.exact import from_float64, narrow, to_float64, widen
 from splagger.envs.mujoco.simulations import Robot, Simulations, load, threads
 
@@ -63,9 +64,7 @@ def advance(
         jax.ShapeDtypeStruct((), jnp.float32),
         jax.ShapeDtypeStruct((), jnp.bool_),
     )
-    return jax.pure_callback(
-        _on_host(robot), shapes, physics, action, factors, vmap_method="broadcast_all"
-    )
+    return Motion(*call_on_host(_on_host(robot), shapes, physics, action, factors))
 
 
 @ft.cache
@@ -73,7 +72,6 @@ def _on_host(robot: Robot):
     """Returns the callback, for any number of leading axes. It must not call JAX, because JAX waits for it."""
 
     def call(physics, action, factors) -> Motion:
-        physics, action, factors = np.asarray(physics), np.asarray(action), np.asarray(factors)
         axes = physics.shape[:-2]
         count = math.prod(axes)
         simulations = Simulations.shared(robot, count, threads())

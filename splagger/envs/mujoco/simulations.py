@@ -41,14 +41,21 @@ class Simulations:
         mujoco = library()
         kinds = mujoco.mjtWarning
         unstable = kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC
-        self.unstable = [kind.value for kind in unstable]
+        first, *_, last = (kind.value for kind in unstable)  # these three are consecutive
         self.error = mujoco.batch.SimulationError
         self.model, self.frame_skip = load(robot), robot.frame_skip
+        self.duration = self.frame_skip * self.model.opt.timestep
         self.batch = mujoco.batch.Batch(self.model, count, min(threads, count))
         self.control = self.batch.bind("ctrl")
         self.numbers = self.batch.state[:, : 1 + self.model.nq + 2 * self.model.nv]
         self.fields = [(name, getattr(self.model, name).copy()) for name in robot.scaled]
-        self.factors = np.full((count, sum(field.size for _, field in self.fields)), np.nan)
+        sizes = [field.size for _, field in self.fields]
+        self.ends = np.cumsum(sizes)[:-1]
+        self.factors = np.full((count, sum(sizes)), np.nan, np.float32)
+        self.warnings = self.batch.warning[
+            :, first : last + 1, 1
+        ]  # positions, velocities, accelerations
+        self.warned = self.warnings.copy()
         self.lock = threading.Lock()
 
     @staticmethod
@@ -62,34 +69,33 @@ class Simulations:
         with self.lock:
             self._set_tasks(factors)
             self.numbers[:] = numbers
-            # Non-finite actions of a diverged agent become 0 here; its reward is still not finite.
-            self.control[:] = np.where(np.isfinite(action), action, 0.0)
+            self.control[:] = action
+            finite = np.isfinite(action)
+            if not finite.all():  # a diverged agent; its reward is still not finite
+                self.control[~finite] = 0.0
             failed = self._run()
-            after = np.where(failed[:, None], numbers, self.numbers)
-        duration = self.frame_skip * self.model.opt.timestep
-        return after, (after[:, 1] - numbers[:, 1]) / duration, failed
+            after = self.numbers.copy()
+        if failed.any():
+            after[failed] = numbers[failed]
+        return after, (after[:, 1] - numbers[:, 1]) / self.duration, failed
 
     def _run(self) -> np.ndarray:
         """Steps the batch; returns which simulations are not finite or were reset by MuJoCo."""
-        before = self._instabilities()
+        np.copyto(self.warned, self.warnings)
         with contextlib.suppress(
             self.error
         ):  # raised for those in `status`; the others were stepped
             self.batch.step(nstep=self.frame_skip)
-        finite = np.isfinite(self.numbers).all(axis=1)
-        return (self.batch.status != 0) | (self._instabilities() != before) | ~finite
-
-    def _instabilities(self) -> np.ndarray:
-        """Counts MuJoCo's warnings of positions, velocities or accelerations that are huge or not finite."""
-        return self.batch.warning[:, self.unstable, 1].sum(axis=1)
+        failed = (self.warnings != self.warned).any(axis=1)
+        failed |= self.batch.status != 0
+        return failed | ~np.isfinite(self.numbers).all(axis=1)
 
     def _set_tasks(self, factors: np.ndarray) -> None:
         """Updates the models whose task changed, and the constants that MuJoCo derives from them."""
-        new = np.flatnonzero((factors != self.factors).any(axis=1))
-        if not new.size:
+        if np.array_equal(factors, self.factors):
             return
-        ends = np.cumsum([field.size for _, field in self.fields])[:-1]
-        parts = np.split(factors[new].astype(np.float64), ends, axis=1)
+        new = np.flatnonzero((factors != self.factors).any(axis=1))
+        parts = np.split(factors[new].astype(np.float64), self.ends, axis=1)
         for (name, field), part in zip(self.fields, parts, strict=True):
             self.batch.expand(name)[new] = field * part.reshape(-1, *field.shape)
         self.batch.set_const(new)
