@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from splagger import aggregators as aggregators
     from splagger import analysis as analysis
     from splagger import envs as envs
+    from splagger import zoo as zoo
     from splagger.agent import Agent as Agent
     from splagger.agent import Interface as Interface
     from splagger.agent import Network as Network
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from splagger.errors import RunError as RunError
     from splagger.errors import SettingError as SettingError
     from splagger.errors import UserError as UserError
+    from splagger.inspection import inspect as inspect
     from splagger.memory import SequenceModel as SequenceModel
     from splagger.memory import Transition as Transition
     from splagger.methods import METHODS as METHODS
@@ -44,11 +46,12 @@ if TYPE_CHECKING:
     from splagger.training import train as train
 
 _MODULES = {
-    "splagger": "aggregators analysis envs",
+    "splagger": "aggregators analysis envs zoo",
     "splagger.agent": "Agent Interface Network build",
     "splagger.agents": "Player evaluate load save_agent watch",
     "splagger.bridges": "from_gymnasium from_gymnax",
     "splagger.errors": "EnvError RunError SettingError UserError",
+    "splagger.inspection": "inspect",
     "splagger.memory": "SequenceModel Transition",
     "splagger.methods": "METHODS Method",
     "splagger.plots": "plot",

@@ -11,7 +11,7 @@ import numpy as np
 
 from splagger.agents.player import Player
 from splagger.analysis.permutation import prefix_permutation
-from splagger.envs import MineMaze, TMaze
+from splagger.envs import EndlessTMaze, MineMaze, TMaze
 from splagger.inspection.trace import Change, Trace, trace
 from splagger.memory import Memory, SequenceModel, Transition
 
@@ -102,7 +102,7 @@ def _encoded_again(model: SequenceModel, start: Memory, past: Transition, key, s
 def flip_signal(env: Any) -> Callable[[Transition], Transition] | None:
     """Returns a function that replaces the signal in a transition; None for environments without signals."""
     inner = getattr(env, "env", None)
-    if isinstance(inner, TMaze):
+    if isinstance(inner, TMaze | EndlessTMaze):
         flipped = lambda obs: obs.at[1].multiply(-1.0)  # noqa: E731
     elif isinstance(inner, MineMaze):
         flipped = ft.partial(_other_color, inner)

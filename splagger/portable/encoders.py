@@ -5,7 +5,7 @@ import numpy as np
 from splagger.portable.arrays import sigmoid
 
 
-def _gru(arrays):
+def _gru(arrays, context):
     w, u, b, c = map(arrays.get, ("input_weight", "hidden_weight", "bias", "candidate_bias"))
     width = len(c)
 
@@ -19,7 +19,7 @@ def _gru(arrays):
     return np.zeros(width, np.float32), step, w.shape[1]
 
 
-def _lstm(arrays):
+def _lstm(arrays, context):
     w, u, b = map(arrays.get, ("input_weight", "hidden_weight", "bias"))
 
     def step(state, x):
@@ -32,18 +32,18 @@ def _lstm(arrays):
     return (zeros, zeros), step, w.shape[1]
 
 
-def _pointwise(arrays):
+def _pointwise(arrays, context):
     linear = arrays.linear("linear")
     inputs = arrays.below("linear").get("weight").shape[1]
     return (), lambda state, x: (state, np.tanh(linear(x))), inputs
 
 
-def _constant(arrays):
+def _constant(arrays, context):
     value = arrays.get("value")
     return (), lambda state, x: (state, value), 0
 
 
-def _mingru(arrays):
+def _mingru(arrays, context):
     gates = arrays.linear("gates")
     width = len(arrays.below("gates").get("bias")) // 2
 
@@ -56,7 +56,7 @@ def _mingru(arrays):
     return np.zeros(width, np.float32), step, inputs
 
 
-def _lru(arrays):
+def _lru(arrays, context):
     """The state is complex here; the arrays hold real and imaginary parts one after the other."""
     nu, theta, log_gamma = map(arrays.get, ("nu", "theta", "log_gamma"))
     read_in, read_out, gate = map(arrays.linear, ("input", "output", "gate"))
@@ -72,7 +72,7 @@ def _lru(arrays):
     return np.zeros(len(nu), np.complex64), step, inputs
 
 
-def _mlstm(arrays):
+def _mlstm(arrays, context):
     names = ("keys", "queries", "values", "input_gates", "forget_gates", "output_gates")
     keys, queries, values, input_gates, forget_gates, output_gates = map(arrays.linear, names)
     sizes = [len(arrays.below(name).get("bias")) for name in names]
@@ -92,7 +92,60 @@ def _mlstm(arrays):
     return np.zeros((heads, value_size + 1, key_size), np.float32), step, inputs
 
 
-# name → build(arrays), which returns (first state, step(state, x) → (state, encoding), size of x)
+HEADS = 2  # of the Transformer's attention
+
+
+def _transformer(arrays, context):
+    """The state holds the keys and values of each block since the last reset, at most `context` of them."""
+    token, output = arrays.linear("token"), arrays.linear("output")
+    blocks = []
+    while arrays.has(f"blocks.{len(blocks)}.feed.weight"):
+        blocks.append(_block(arrays.below(f"blocks.{len(blocks)}"), context))
+    size = len(arrays.below("token").get("bias"))
+    nothing = np.zeros((0, HEADS, size // HEADS), np.float32)
+
+    def step(states, x):
+        x, kept = token(x), []
+        for block, state in zip(blocks, states, strict=True):
+            state, x = block(state, x)
+            kept.append(state)
+        return kept, output(x)
+
+    inputs = arrays.below("token").get("weight").shape[1]
+    return [(nothing, nothing)] * len(blocks), step, inputs
+
+
+def _block(arrays, context):
+    """LN(x + attention), then LN(x + linear(x)), of the newest token."""
+    attention = arrays.below("attention")
+    query, value, mix = map(attention.linear, ("query", "value", "output"))
+    key, feed = attention.get("key_weight"), arrays.linear("feed")
+    norm, feed_norm = (_layer_norm(arrays.below(name)) for name in ("attention_norm", "feed_norm"))
+
+    def step(state, x):
+        new = (part.reshape(1, HEADS, -1) for part in (key @ x, value(x)))
+        keys, values = (np.concatenate(pair)[-context:] for pair in zip(state, new, strict=True))
+        logits = (keys * query(x).reshape(HEADS, -1)).sum(-1) * np.float32(keys.shape[-1] ** -0.5)
+        weights = np.exp(logits - logits.max(0))
+        weights = weights / weights.sum(0)
+        x = norm(x + mix((weights[..., None] * values).sum(0).ravel()))
+        return (keys, values), feed_norm(x + feed(x))
+
+    return step
+
+
+def _layer_norm(arrays):
+    scale, offset = arrays.get("scale"), arrays.get("offset")
+
+    def normalize(x):
+        centered = x - x.mean()
+        return scale * centered / np.sqrt((centered * centered).mean() + np.float32(1e-5)) + offset
+
+    return normalize
+
+
+# name → build(arrays, context), which returns (first state, step(state, x) → (state, encoding), size of x); only the
+# Transformer uses the context, the largest number of steps in a task
 ENCODERS = {
     "gru": _gru,
     "lstm": _lstm,
@@ -102,4 +155,5 @@ ENCODERS = {
     "mingru": _mingru,
     "lru": _lru,
     "mlstm": _mlstm,
+    "transformer": _transformer,
 }

@@ -23,12 +23,14 @@ class NumpyMemory:
 
     - `arrays`: those of the memory in an agent file.
     - `method`: the description of the method in that file.
+    - `context`: the largest number of transitions in a task, beyond which a Transformer forgets the oldest ones.
     """
 
-    def __init__(self, arrays: Arrays, method: Mapping[str, Any]):
+    def __init__(self, arrays: Arrays, method: Mapping[str, Any], context: int):
         bottleneck, encoder = method["bottleneck"], arrays.below("encoder")
         build = known(ENCODERS, method["encoder"], "encoder")
-        state, self._step, inputs = build(encoder.below("inner") if bottleneck else encoder)
+        inner = encoder.below("inner") if bottleneck else encoder
+        state, self._step, inputs = build(inner, context)
         self._narrow = encoder.linear("linear") if bottleneck else _same
         self._project = _same if bottleneck else arrays.linear("projection")
         self._embed = embedding(arrays.below("embedding")) if inputs else _nothing

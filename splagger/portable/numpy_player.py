@@ -1,6 +1,7 @@
 """Plays an agent file with NumPy alone: neither JAX nor Equinox is imported."""
 
 import functools as ft
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,21 @@ class NumpyPlayer:
     """An agent that plays one task after another, as `splagger.Player` does.
 
     Call `act` with an observation, `observe` with the outcome, and `reset` when a new task begins. Observations
-    are those of the meta-episode: if a task has several episodes, the last number is the done flag.
+    are those of the meta-episode: if a task has several episodes, the last number is the done flag. `context` is
+    the largest number of steps in a task, which only Transformers use.
     """
 
-    def __init__(self, arrays: Mapping[str, NDArray], method: Mapping[str, Any], seed: int = 0):
+    def __init__(
+        self,
+        arrays: Mapping[str, NDArray],
+        method: Mapping[str, Any],
+        seed: int = 0,
+        context: int = sys.maxsize,
+    ):
         self._arrays, used = arrays, set[str]()
         self._random = np.random.default_rng(seed)
         self._latent = known(LATENTS, method["latent"]["kind"], "latent")
-        self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method)
+        self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method, context)
         self._build_policy(Arrays(arrays, used, "0.policy"))
         moments = Arrays(arrays, used, "1").moments
         self._normalize, self._normalize_output = moments("obs"), moments("output")
@@ -127,9 +135,9 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
 
     `seed` is that of sampled actions.
     """
-    arrays, method = read_agent(path)
+    arrays, method, context = read_agent(path)
     try:
-        player = NumpyPlayer(arrays, method, seed)
+        player = NumpyPlayer(arrays, method, seed, context)
         _try(player)
     except UserError as error:
         raise RunError(f"{path}: {error}") from None
@@ -138,16 +146,20 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
     return player
 
 
-def read_agent(path: str | Path) -> tuple[Mapping[str, NDArray], dict[str, Any]]:
-    """Returns the verified arrays of an agent file and the method's description."""
+def read_agent(path: str | Path) -> tuple[Mapping[str, NDArray], dict[str, Any], int]:
+    """Returns the verified arrays of an agent file, the method's description, and the length of the longest task."""
     with open_agent(locate(path)) as file:
         arrays = file.arrays()
     try:
-        return arrays, file.description["run"]["method"]
-    except (KeyError, TypeError):
+        method = file.description["run"]["method"]
+        horizon = file.description.get("interface", {}).get("horizon", sys.maxsize)
+    except (KeyError, TypeError, AttributeError):
         raise RunError(
             f"{path} is not an agent that splagger wrote: it describes no method"
         ) from None
+    if type(horizon) is not int or horizon < 1:
+        raise RunError(f"{path} is damaged (its horizon is {horizon!r:.80})")
+    return arrays, method, horizon
 
 
 def _try(player: NumpyPlayer) -> None:

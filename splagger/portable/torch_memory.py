@@ -120,7 +120,7 @@ class TorchMemory(Module):
 
 def from_file(path: str | Path) -> TorchMemory:
     """Returns the memory of an agent file with its embedding; raises a UserError if it is not SplAgger's."""
-    arrays, method = read_agent(path)
+    arrays, method, _ = read_agent(path)
     aggregator = method["aggregator"]
     if method["encoder"] != "gru" or method["bottleneck"] or aggregator.get("kind") != "Max":
         raise SettingError(

@@ -12,7 +12,7 @@ import pytest
 import splagger
 from splagger.agent import build
 from splagger.agents import Player
-from splagger.envs import MetaEnv, MineMaze
+from splagger.envs import EndlessTMaze, MetaEnv, MineMaze
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.inspection import Change, counterfactuals, effects, inspect, trace
@@ -164,6 +164,8 @@ def flipped(env, obs):
 def test_signals_are_flipped_and_nothing_else(player):
     obs = jnp.array([0.0, 1.0, 0.0, -1.0, 0.0])
     np.testing.assert_array_equal(flipped(player.env, obs), [0, -1, 0, -1, 0])
+    endless = MetaEnv(EndlessTMaze(length=5, laps=2), 1)
+    np.testing.assert_array_equal(flipped(endless, obs[:4]), [0, -1, 0, -1])
     maze = MineMaze(rooms=2)
     env = MetaEnv(maze, 2)
     state, green = maze.reset(jr.key(0), jnp.asarray(True))

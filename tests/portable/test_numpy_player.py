@@ -16,6 +16,7 @@ from splagger.agent import Agent, Interface, Network, build
 from splagger.aggregators import Max, Sum
 from splagger.errors import RunError, SettingError
 from splagger.memory import EmbeddingSizes, Transition
+from splagger.memory import encoders as memory_encoders
 from splagger.methods import METHODS, Method
 from splagger.portable import NumpyPlayer, generated, load
 from splagger.portable.encoders import ENCODERS
@@ -37,6 +38,7 @@ FIRST = [
     "memoryless",
     "splagger-avgmax",
     "splagger-wsoftmax",
+    "transformer",
 ]
 by_name = {"ids": lambda value: getattr(value, "name", None)}
 
@@ -102,12 +104,29 @@ def test_continuous_actions_equal_those_of_the_jax_agent(name):
     check_equal(METHODS[name], Continuous(3))
 
 
-@pytest.mark.parametrize(
-    "method", [m for m in METHODS.values() if m.encoder not in ENCODERS], **by_name
-)
-def test_other_encoders_are_refused_in_one_line(method):
-    with pytest.raises(SettingError, match=f"has no encoder '{method.encoder}', only gru, lstm"):
-        pair(method, Discrete(4), np.random.default_rng(0))
+def test_every_encoder_is_known():
+    assert set(ENCODERS) == set(memory_encoders.ENCODERS)
+
+
+def test_other_encoders_are_refused_in_one_line():
+    about = plain(METHODS["splagger"]) | {"encoder": "mamba"}
+    with pytest.raises(SettingError, match="has no encoder 'mamba', only gru, lstm"):
+        NumpyPlayer({}, about)
+
+
+def test_a_transformer_forgets_what_is_older_than_its_context():
+    """The JAX agent's context is the environment's horizon, here 20 steps."""
+    random = np.random.default_rng(0)
+    agent, normalizers, _ = pair(METHODS["transformer"], Discrete(4), random)
+    arrays, about = named_leaves((agent, normalizers)), plain(METHODS["transformer"])
+    player, memory = NumpyPlayer(arrays, about, context=20), agent.start()
+    observe = jax.jit(lambda memory, step: agent.actor().observe(memory, step, False))
+    for obs in random.normal(size=(25, 5)).astype(np.float32):
+        step = Transition(jnp.asarray(obs), jnp.int32(1), jnp.float32(0.5), jnp.asarray(obs))
+        memory = observe(memory, step)
+        player.act(obs)
+        player.observe(1, 0.5, obs)
+    np.testing.assert_allclose(player.memory.output, memory.output, rtol=1e-5, atol=1e-5)
 
 
 def test_the_numpy_player_plays_as_the_player():
