@@ -98,13 +98,20 @@ def contents(folder) -> dict[str, bytes]:
 
 
 @ft.cache
-def _compile(config, points):
+def _compile(config, points, flags):
     return program.compile_grid(config, points)
 
 
 def _compile_once(config, points):
-    """Returns the program of a grid from memory; it does not depend on the method's name."""
-    return _compile(replace(config, method=replace(config.method, name="any")), tuple(points))
+    """Returns the program of a grid from memory.
+
+    It does not depend on the method's name. As in `Run.describe`, the number of updates matters only to schedules
+    and buffers.
+    """
+    config = replace(config, method=replace(config.method, name="any"))
+    if not (config.ppo.anneal or config.method.reconstruct):
+        config = replace(config, updates=1)
+    return _compile(config, tuple(points), os.environ.get("XLA_FLAGS"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -38,7 +38,7 @@ def set_up_compiler() -> None:
 
 
 def compiler_options() -> dict[str, Any]:
-    """Returns options that shorten the compilation on this device.
+    """Returns options that shorten the compilation on this device, except those that `XLA_FLAGS` sets.
 
     On a CPU, most of the time is spent in matmuls, which are not compiled. A lower optimization level of the other
     code halves the compilation time, and so does XLA's older loop emitter. On a Hopper GPU, most of the compilation
@@ -46,14 +46,15 @@ def compiler_options() -> dict[str, Any]:
     slower.
     """
     if jax.default_backend() == "cpu":
-        return {"xla_backend_optimization_level": 1} | _known(
-            {"xla_cpu_use_fusion_emitters": False}
-        )
+        level = _not_chosen({"xla_backend_optimization_level": 1})
+        return level | _known(_not_chosen({"xla_cpu_use_fusion_emitters": False}))
     return _known(
-        {
-            "xla_gpu_gemm_autotuner_override_file": str(TILES),
-            "xla_gpu_experimental_enable_fusion_autotuner": False,
-        }
+        _not_chosen(
+            {
+                "xla_gpu_gemm_autotuner_override_file": str(TILES),
+                "xla_gpu_experimental_enable_fusion_autotuner": False,
+            }
+        )
         if cuda.is_hopper()
         and jax.__version_info__ >= (0, 11)  # older versions have another format for tiles
         else {}
@@ -66,8 +67,16 @@ def release_memory() -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
+def _not_chosen(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options that the user did not choose in `XLA_FLAGS`."""
+    flags = {flag.partition("=")[0] for flag in os.environ.get("XLA_FLAGS", "").split()}
+    return {name: value for name, value in options.items() if f"--{name}" not in flags}
+
+
 def _known(options: dict[str, Any]) -> dict[str, Any]:
     """Returns these options, or none if this XLA version does not have all of them: their names may change."""
+    if not options:
+        return {}
     try:
         jax.jit(lambda: jnp.zeros(()), compiler_options=options).lower().compile()
     except jax.errors.JaxRuntimeError:

@@ -35,6 +35,12 @@ def evidence():
     return Evidence.read(RESULTS, analyses=RESULTS / "analysis")
 
 
+@pytest.fixture
+def users_flags(monkeypatch):
+    """Training programs are compiled as for a user; other tests compile them faster."""
+    monkeypatch.setenv("XLA_FLAGS", "")
+
+
 def test_every_recorded_run_keeps_its_digest():
     found = digests()
     assert {name: found.get(name) for name in KNOWN["digests"]} == KNOWN["digests"]
@@ -62,7 +68,7 @@ def test_an_old_agent_file_is_loaded():
     assert actions_of(splagger.load(AGENT)) == KNOWN["actions"]
 
 
-def test_an_old_run_goes_on(tmp_path):
+def test_an_old_run_goes_on(tmp_path, users_flags):
     """More frames for a folder of the old layout: its first rows stay, later ones are added."""
     shutil.copytree(RUN, tmp_path / "run")
     before = curves(RUN)
@@ -72,7 +78,7 @@ def test_an_old_run_goes_on(tmp_path):
     pandas.testing.assert_frame_equal(after.iloc[: len(before)], before)
 
 
-def test_a_small_run_ends_with_the_same_numbers(tmp_path):
+def test_a_small_run_ends_with_the_same_numbers(tmp_path, users_flags):
     """Bit for bit on the kind of machine that wrote them; on others up to rounding."""
     small_run(tmp_path)
     new, old = curves(tmp_path), curves(RUN)

@@ -11,7 +11,8 @@ from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper, split_max
 from splagger.training import compiler
 
 
-def test_options_of_this_machine_compile():
+def test_options_of_this_machine_compile(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS")
     options = compiler.compiler_options()
     assert float(jax.jit(lambda x: x + 1, compiler_options=options)(1.0)) == 2.0
 
@@ -19,6 +20,13 @@ def test_options_of_this_machine_compile():
 def test_options_that_xla_does_not_know_are_left_out():
     assert compiler._known({"xla_of_some_other_year": True}) == {}
     assert compiler._known({"xla_backend_optimization_level": 1}) != {}
+
+
+def test_flags_of_the_user_take_precedence(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+    assert compiler.compiler_options()["xla_backend_optimization_level"] == 1
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to= --xla_backend_optimization_level=3")
+    assert list(compiler.compiler_options()) == ["xla_cpu_use_fusion_emitters"]
 
 
 def test_hopper_gets_the_tiles(monkeypatch):

@@ -2,6 +2,7 @@
 
 import errno
 import math
+import os
 import re
 import shlex
 import shutil
@@ -32,9 +33,9 @@ TRAINING += ["first_ratio_error", "explained_variance"]
 @pytest.fixture(scope="module", autouse=True)
 def on_three_devices(compiled_once, tmp_path_factory):
     """(process, folder) of two updates on three devices. It compiles while other tests run."""
-    out, flags = tmp_path_factory.mktemp("devices"), "--xla_force_host_platform_device_count=3"
+    out, flags = tmp_path_factory.mktemp("devices"), os.environ["XLA_FLAGS"]
     command = ["train", "t-ls-small", "splagger", "--out", str(out), *arguments(2 * BATCH)]
-    process = start(*command, XLA_FLAGS=flags)
+    process = start(*command, XLA_FLAGS=f"{flags} --xla_force_host_platform_device_count=3")
     yield process, out
     process.kill()
     process.communicate()
