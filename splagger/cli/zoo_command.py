@@ -1,6 +1,6 @@
 """`splagger zoo`: lists the trained agents inside the package, shows their cards, and makes them again."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +9,9 @@ import tyro
 from splagger.cli.formatting import show
 from splagger.cli.options import OutputFolder
 from splagger.errors import SettingError
-from splagger.tables import Table, lookup
+from splagger.tables import lookup
 from splagger.zoo import Card, cards
+from splagger.zoo.listing import card_table, zoo_table
 
 Names = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")]
 
@@ -30,37 +31,12 @@ class Zoo:
         if self.make and not self.names:
             raise SettingError("--make needs the name of an agent, such as t-ls/splagger")
         if not self.names:
-            show(zoo_table(list(cards().values())))
+            show(zoo_table())
         for name in self.names:
-            show(
-                card_table(
-                    self._made(name) if self.make else lookup(cards(), name, "agent in the zoo")
-                )
-            )
+            card = self._made(name) if self.make else lookup(cards(), name, "agent in the zoo")
+            show(card_table(card))
 
     def _made(self, name: str) -> Card:
         from splagger.agents.making import make
 
         return make(name, self.out)
-
-
-def zoo_table(found: list[Card]) -> Table:
-    """Returns one row per agent: what it earns, its size, and its training."""
-    rows = [
-        (
-            card.name,
-            f"{card.mean:.2f} ± {card.margin:.2f}",
-            f"{card.bytes / 1000:,.0f} kB",
-            f"{card.frames / 1e6:.1f} M",
-            f"{card.seconds:,.0f} s",
-            card.device.removeprefix("1 × "),
-        )
-        for card in found
-    ]
-    head = ("name", f"return on {found[0].tasks:,} tasks", "size", "frames", "training", "device")
-    return Table("Agents", head, rows)
-
-
-def card_table(card: Card) -> Table:
-    """Returns all facts about one agent."""
-    return Table(card.name, ("", ""), [(k, f"{v}") for k, v in asdict(card).items() if k != "name"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from splagger.errors import RunError, SettingError
-from splagger.files.agent_file import FORMAT, open_agent, write_agent
+from splagger.files.agent_file import FORMAT, in_half_precision, open_agent, write_agent
 
 ARRAYS = {
     "0.weight": np.random.default_rng(0).normal(size=(9, 8)).astype(np.float32),
@@ -200,3 +200,18 @@ def test_only_npz_files_are_written(tmp_path):
         write_agent(tmp_path / "nowhere" / "agent.npz", {}, {})
     with pytest.raises(RunError, match=r"there is no agent file .*none\.npz"):
         read(tmp_path / "none.npz")
+
+
+def test_half_precision_is_read_as_float32(tmp_path):
+    halves = in_half_precision(ARRAYS | {"0.large": np.float32([1.0, 7e4])})
+    kinds = {name: array.dtype for name, array in halves.items()}
+    assert kinds["0.weight"] == np.float16 and kinds["0.large"] == np.float32
+    assert kinds["1.transposed"] == np.int32
+    path = tmp_path / "half.npz"
+    write_agent(path, {}, halves)
+    _, arrays = read(path)
+    assert arrays["0.weight"].dtype == np.float32
+    rounded = ARRAYS["0.weight"].astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(arrays["0.weight"], rounded, strict=True)
+    with open_agent(path) as file:
+        assert file.headers["0.weight"].dtype == np.float32
