@@ -5,8 +5,10 @@ launching process: if it stops, they continue, and the same command finds them.
 """
 
 import contextlib
+import getpass
 import importlib
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,8 @@ from splagger.runs.run import Number, Run
 JOBS = ".slurm"  # a folder in `out`: ids, scripts and logs of the jobs
 HOURS = 24.0
 SIGNAL_DELAY = 120  # seconds between the signal and the time limit
-POLL = 5.0  # seconds
+POLL = 5.0  # seconds between looks at the queue
+MISSES = 3  # looks after which a job that is not in the queue has ended without a result
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,15 @@ class OnSlurm:
         yield from (RunFolder(run.folder(out)) for run in done)
         runs = [run for run in runs if run not in done]
         gpus = float(1 if self.gpus is None else self.gpus)
+        queued = _queued if self.cluster == "slurm" else lambda: None
         with stopped_by_signals():
             experiments = [Experiment.create(run, out, save_every, gpus) for run in runs]
             jobs = [
-                _submitted(executor, run.digest) or self._submit(executor, run, experiment)
+                _submitted(executor, run, queued()) or self._submit(executor, run, experiment)
                 for run, experiment in zip(runs, experiments, strict=True)
             ]
             try:
-                yield from all_finished(_results(jobs))
+                yield from all_finished(_results(jobs, queued))
             except KeyboardInterrupt:
                 ids = " ".join(job.job_id for job in jobs)
                 raise Interrupted(
@@ -109,41 +113,54 @@ class OnSlurm:
         return job
 
 
-def _submitted(executor: Any, digest: str) -> Any:
-    """Returns the job that already trains a run, if there is one."""
-    path = Path(executor.folder) / f"{digest}.id"
-    if not path.is_file():
+def _submitted(executor: Any, run: Run, queued: set[str] | None) -> Any:
+    """Returns the job in the queue that trains a run, if there is one."""
+    path = Path(executor.folder) / f"{run.digest}.id"
+    if not queued or not path.is_file() or path.read_text() not in queued:
         return None
-    job = executor.job_class(executor.folder, path.read_text())
-    return None if _ended(job) else job
+    return importlib.import_module("submitit").SlurmJob(executor.folder, path.read_text())
 
 
-def _ended(job: Any) -> bool:
-    return job.paths.result_pickle.exists() or job.done(force_check=True)
+def _queued() -> set[str] | None:
+    """Returns the ids of all waiting and running jobs of this user; None if SLURM does not answer.
+
+    submitit asks `sacct`, which works only on clusters with accounting.
+    """
+    command = ["squeue", "--noheader", "--format=%A", f"--user={getpass.getuser()}"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return set(done.stdout.split())
+    return None
 
 
-def _results(jobs: Sequence[Any]) -> Iterator[Callable[[], RunFolder]]:
+def _results(
+    jobs: Sequence[Any], queued: Callable[[], set[str] | None]
+) -> Iterator[Callable[[], RunFolder]]:
     """Yields a function per job, as the jobs end, that returns its folder or raises its error."""
-    pending = list(jobs)
+    pending = {job.job_id: job for job in jobs}
+    missed = dict.fromkeys(pending, 0)
     while pending:
-        for job in [job for job in pending if _ended(job)]:
-            pending.remove(job)
-            yield lambda job=job: _result(job)
+        alive = queued()
+        for key, job in list(pending.items()):
+            missed[key] += alive is not None and key not in alive
+            if job.paths.result_pickle.exists() or missed[key] > MISSES:
+                del pending[key]
+                yield lambda job=job: _result(job)
         if pending:
             time.sleep(POLL)
 
 
 def _result(job: Any) -> RunFolder:
     """Returns the folder of a job that has ended. A UserError in the job is raised here."""
-    try:
-        path, error = job.result()
-    except Exception as failure:  # submitit's, which contains the traceback of the job as text
-        with contextlib.suppress(OSError):
-            log = job.paths.stderr
+    log = job.paths.stderr
+    if not job.paths.result_pickle.exists():
         raise RunError(
-            f"job {job.job_id} ended as {job.state} ({one_line(failure)}); its log is {log}; the same command "
-            "continues from the last checkpoint"
-        ) from failure
+            f"job {job.job_id} ended without a result; see {log}; the same command continues from the last "
+            "checkpoint"
+        )
+    path, error = (
+        job.result()
+    )  # an error in the job that is a bug is raised here, with its traceback
     if error is not None:
         raise error
     return RunFolder(path)

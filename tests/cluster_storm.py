@@ -1,0 +1,222 @@
+"""A sweep on a Ray cluster of one machine, of which everything is killed again and again.
+
+python -m tests.cluster_storm --events 30 --seed 0 --out benchmarks/results/cluster-storm.json
+
+Eight small experiments are trained without interruption. Then the same sweep runs while nodes are removed, workers and
+the launching command are killed, and the head of the cluster is restarted. Nothing may be lost, and every curves.csv
+must have the same bytes. Needs `pip install ".[cluster]"`.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from splagger.files.lock import find_holder
+from splagger.runs.curves import curves_path
+from splagger.runs.folder import OWNER, find_runs
+from splagger.runs.provenance import provenance
+from tests.tiny import BATCH, SETTINGS
+
+NODES = 3
+ENVS, METHODS = ("t-ls-small", "t-latent-small"), ("splagger", "rnn", "max", "cnp")
+UPDATES = 1500
+SETTINGS = SETTINGS | {"ppo.eval_interval": 5}
+MEMORY = 80_000_000  # bytes of each node's object store, which is hardly used
+# Ray's own settings: it notices within seconds that its head is gone, and prints no more than errors.
+RAY = {
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+}
+
+
+class Storm:
+    """A cluster, the command that trains on it, and everything that happens to them."""
+
+    def __init__(self, out: Path, rng: random.Random):
+        self.out, self.rng = out, rng
+        self.log = open(out.with_suffix(".log"), "ab")  # noqa: SIM115
+        self.start_cluster()
+        self.launch()
+
+    def start_cluster(self) -> None:
+        from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
+
+        head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": MEMORY}
+        self.cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+        self.nodes = [self.add_node() for _ in range(NODES)]
+
+    def add_node(self) -> Any:
+        return self.cluster.add_node(num_cpus=1, object_store_memory=MEMORY, wait=False)
+
+    def launch(self) -> None:
+        """Starts the command; the same one, however often."""
+        command = sweep(self.out, "--on", f"ray:{self.cluster.address}", "--save-every", "2")
+        self.command = subprocess.Popen(command, stdout=self.log, stderr=self.log)
+
+    def workers(self) -> list[int]:
+        """Returns the processes that train, by the locks of their run folders."""
+        holders = [find_holder(path) for path in self.out.glob(f"*/*/*/{OWNER}")]
+        return [h.process.pid for h in holders if h and h.process and not h.is_dead]
+
+    def kill_worker(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, IndexError):
+            os.kill(self.rng.choice(self.workers()), number)
+
+    def remove_node(self, graceful: bool) -> None:
+        node = self.nodes.pop(self.rng.randrange(len(self.nodes)))
+        self.cluster.remove_node(node, allow_graceful=graceful)
+        time.sleep(self.rng.uniform(0.0, 3.0))
+        self.nodes.append(self.add_node())
+
+    def lose_node(self) -> None:
+        """The worker is paused, its node vanishes, and the worker wakes up after its run was taken over."""
+        pids = self.workers()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        for _ in range(len(self.nodes)):
+            self.remove_node(graceful=False)
+        time.sleep(75.0)  # longer than a lock lives without heartbeats
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def stop_command(self, number: int) -> None:
+        self.command.send_signal(number)
+        self.command.wait(60)
+        self.launch()
+
+    def restart_head(self) -> None:
+        """The head vanishes. The command ends by itself; the nodes and their workers are stopped late."""
+        before = self.cluster
+        before.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
+        self.command.wait(120)
+        self.start_cluster()
+        self.launch()
+        time.sleep(self.rng.uniform(0.0, 10.0))
+        before.shutdown()
+
+    def events(self) -> dict[str, Callable[[], object]]:
+        return {
+            "worker killed": lambda: self.kill_worker(signal.SIGKILL),
+            "worker asked to stop": lambda: self.kill_worker(signal.SIGTERM),
+            "node killed": lambda: self.remove_node(graceful=False),
+            "node removed": lambda: self.remove_node(graceful=True),
+            "command killed": lambda: self.stop_command(signal.SIGKILL),
+            "command asked to stop": lambda: self.stop_command(signal.SIGTERM),
+            "head restarted": self.restart_head,
+            "nodes lost while workers are paused": self.lose_node,
+        }
+
+    def wait_for_training(self, since: float, limit: float = 300.0) -> bool:
+        """Waits until a worker has saved after `since`; returns False once the command has ended."""
+        started = time.monotonic()
+        while self.command.poll() is None and time.monotonic() - started < limit:
+            saved = [p.stat().st_mtime for p in self.out.glob("*/*/*/checkpoints/*") if p.exists()]
+            if max(saved, default=0.0) > since and self.workers():
+                return True
+            time.sleep(0.1)
+        return self.command.poll() is None
+
+    def close(self) -> None:
+        self.command.kill()
+        self.command.wait()
+        self.cluster.shutdown()
+        self.log.close()
+
+
+def sweep(out: Path, *options: str) -> list[str]:
+    """Returns the command of the sweep."""
+    settings = [f"{name}={value}" for name, value in SETTINGS.items()]
+    grid = ["--rates", "1e-3", "--seeds", "2", "--frames", str(UPDATES * BATCH), "--set", *settings]
+    names = ["--envs", *ENVS, "--methods", *METHODS]
+    return [sys.executable, "-m", "splagger", "sweep", *names, "--out", str(out), *grid, *options]
+
+
+def content(out: Path) -> dict[str, bytes]:
+    """Returns the curves of all finished runs, by their folder."""
+    finished = [folder for folder in find_runs(out) if folder.record().finished]
+    return {str(f.path.relative_to(out)): curves_path(f.path).read_bytes() for f in finished}
+
+
+def one_round(out: Path, events: int, rng: random.Random, weights: list[int]) -> tuple[Any, int]:
+    """Trains the sweep under at most `events` events; returns their counts and the command's exit code."""
+    counts, storm = collections.Counter(), Storm(out, rng)
+    try:
+        since = 0.0
+        while counts.total() < events and storm.wait_for_training(since):
+            time.sleep(rng.uniform(0.0, 2.0))
+            kinds = storm.events()
+            (name,) = rng.choices(list(kinds), weights)
+            print(f"{time.strftime('%X')} {name}, {len(content(out))} finished", flush=True)
+            kinds[name]()
+            counts[name] += 1
+            since = time.time()
+        return counts, storm.command.wait(1800)
+    finally:
+        storm.close()
+
+
+def storm(events: int, seed: int, place: Path) -> dict[str, Any]:
+    """Sends events to as many rounds of the sweep as necessary."""
+    started, rng = time.monotonic(), random.Random(seed)
+    subprocess.run(sweep(place / "alone"), check=True, stdout=subprocess.DEVNULL)
+    wanted, counts, failures, rounds = content(place / "alone"), collections.Counter(), [], 0
+    print(
+        f"{len(wanted)} runs without interruption: {time.monotonic() - started:.0f} s", flush=True
+    )
+    weights = [5, 5, 4, 4, 4, 3, 3, 1]
+    while counts.total() < events:
+        out = place / f"round-{rounds}"
+        found, code = one_round(out, events - counts.total(), rng, weights)
+        counts, rounds = counts + found, rounds + 1
+        ended = content(out)
+        failures += [f"round {rounds}: the command ended with {code}"] * (code != 0)
+        failures += [f"round {rounds}: {name} is lost" for name in wanted.keys() - ended.keys()]
+        failures += [
+            f"round {rounds}: {name} has other bytes"
+            for name in ended
+            if ended[name] != wanted[name]
+        ]
+    return {
+        "experiments": len(wanted),
+        "nodes": NODES,
+        "rounds": rounds,
+        "events": dict(counts),
+        "identical": rounds * len(wanted) - len(failures),
+        "failures": failures,
+        "seconds": round(time.monotonic() - started),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="also write the outcome to this JSON file")
+    parser.add_argument("--keep", type=Path, help="folder for runs and logs, which is not removed")
+    given = parser.parse_args()
+    os.environ.update(RAY)
+    with tempfile.TemporaryDirectory() as place:
+        found = storm(given.events, given.seed, given.keep or Path(place))
+    found["provenance"] = provenance(f"python -m tests.cluster_storm {shlex.join(sys.argv[1:])}")
+    print(json.dumps(found, indent=2))
+    if given.out:
+        given.out.write_text(json.dumps(found, indent=2) + "\n")
+    return int(bool(found["failures"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
