@@ -4,6 +4,7 @@ Pages link to files of the repository as `../path`. The site does not contain th
 a page below `source/`, a folder becomes a list of its files, and a picture is copied.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from docs.table_parts import ROOT
 
 OUTSIDE = re.compile(r"\]\(\.\./([^)#\s]+)\)")
 LANGUAGES = {".py": "python", ".json": "json", ".xml": "xml"}
+LINK = re.compile(r"\[([^]]+)\]\([^)\s]+\)")
 HIDDEN = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
@@ -47,5 +49,14 @@ def _source(place: str) -> str | bytes:
     if path.is_dir():
         inside = sorted(str(p.relative_to(path)) for p in path.rglob("*") if p.is_file())
         return f"{HIDDEN}# `{place}`\n\n" + "\n".join(f"* `{name}`" for name in inside) + "\n"
+    if path.suffix == ".ipynb":
+        return HIDDEN + "\n\n".join(map(_cell, json.loads(path.read_text())["cells"])) + "\n"
     language = LANGUAGES.get(Path(place).suffix, "text")
     return f"{HIDDEN}# `{place}`\n\n````{language}\n{path.read_text()}````\n"
+
+
+def _cell(cell: dict) -> str:
+    """A cell of a notebook as Markdown, without its output; links are those of another folder, hence only their text."""
+    text = "".join(cell["source"])
+    is_code = cell["cell_type"] == "code"
+    return f"````python\n{text}\n````" if is_code else LINK.sub(r"\1", text)

@@ -1,5 +1,6 @@
 """Drawing of figures: the same lines give the same bytes."""
 
+import functools as ft
 import io
 from collections.abc import Sequence
 from typing import Any
@@ -64,6 +65,7 @@ def canvas_of(figure: Figure, drawn: Drawn) -> Any:
         for one in axes.flat[len(drawn) :]:
             one.set_visible(False)
         _legend(canvas, axes.flat[0], drawn)
+    setattr(canvas, "_repr_png_", ft.partial(encoded, canvas, "png"))  # noqa: B010, notebooks show it
     return canvas
 
 

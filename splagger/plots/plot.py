@@ -18,7 +18,7 @@ def plot(*roots: str | Path, path: str | Path | None = None) -> Any:
     """Draws the learning curves of the runs below `roots`, all on one environment; returns a matplotlib Figure.
 
     Each method with its settings is one line, at its best rate, on fresh seeds if there are any. With a `path`, the
-    figure is also written there as PNG, PDF or SVG.
+    figure is also written there as PNG, PDF or SVG. Notebooks show the figure, with or without pyplot.
     """
     runs = Evidence.read_every(*roots).runs
     names = sorted({run.record.env for run in runs})

@@ -1,6 +1,7 @@
 """Learning curves of any runs in one picture: labels contain what distinguishes the lines."""
 
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -132,3 +133,11 @@ def test_plot_returns_a_figure_and_leaves_matplotlib_alone(tmp_path):
     figure = splagger.plot(tmp_path)
     assert isinstance(figure, Figure) and figure.axes[0].lines
     assert (matplotlib.get_backend(), dict(matplotlib.rcParams)) == before
+
+
+def test_notebooks_show_the_figure(tmp_path):
+    """Without pyplot, IPython shows what `_repr_png_` returns; the figure can still be copied and pickled."""
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    figure = splagger.plot(tmp_path)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert pickle.loads(pickle.dumps(figure)).axes[0].get_title() == figure.axes[0].get_title()
