@@ -13,14 +13,14 @@ from splagger.cli.options import OutputFile, OutputFolder, WritableFile, check_e
 from splagger.errors import RunError
 from splagger.ranges import FreshSeeds, Jobs, Seconds
 from splagger.runs.folder import SAVE_EVERY
-from splagger.tables import Table
+from splagger.tables import Table, count
 
 Positional = tyro.conf.Positional
 Runs = Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
 Picture = Annotated[Path, WritableFile((".png", ".pdf", ".svg"))]
 ANALYSES = Path("results/analysis")
-FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
 CLAIMS = "claims"  # the forest plot of all claims
+FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,10 @@ class Figure:
     """Folder for NAME.png, NAME.pdf and NAME.csv."""
 
     def __call__(self) -> None:
-        from splagger.paper.figures import select
         from splagger.paper.claims import evaluate_claims
-        from splagger.paper.reproduce import commands
+        from splagger.paper.figures import select
         from splagger.paper.forest import save_claims
+        from splagger.paper.reproduce import commands
         from splagger.plots.export import save
         from splagger.stats.evidence import Evidence
 
@@ -114,10 +114,10 @@ class Figure:
             print(f"{figure.name}: {' '.join(map(str, paths)) or 'nothing to draw'}")
             for command in commands(figure.missing(evidence), evidence, self.runs, self.analyses):
                 print(f"  missing, made by: {command}")
-
         if self.name in (CLAIMS, "all"):
             paths = save_claims(evaluate_claims(evidence), self.out)
             print(f"{CLAIMS}: {' '.join(map(str, paths)) or 'nothing to draw'}")
+
 
 @dataclass(frozen=True)
 class Report:
@@ -137,8 +137,8 @@ class Report:
         from splagger.paper.reproduce import commands
         from splagger.report.page import report
         from splagger.report.tables import verdicts_table
-        from splagger.stats.evidence import Evidence
         from splagger.stats.effort import effort
+        from splagger.stats.evidence import Evidence
 
         evidence = Evidence.read(self.runs, analyses=self.analyses)
         if not evidence.runs and not (self.runs.is_dir() and self.analyses.is_dir()):
@@ -173,6 +173,8 @@ class Reproduce:
     save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
+    race: bool = False
+    """Stop rates that are clearly behind at 10, 25 and 50% of training, instead of training all to the end."""
     plan: bool = False
     """Print what would be trained, and stop."""
 
@@ -186,9 +188,11 @@ class Reproduce:
         figures, folders, planned = select(self.name), [], 0
         launcher = self.where.launcher(self.jobs)
         read = lambda: Evidence.read(self.out, analyses=self.analyses)  # noqa: E731
-        for stage in (sweeps, ft.partial(fresh_seeds, seeds=self.fresh)):
-            plans = stage(figures, read())  # the second stage depends on the runs of the first
-            _print_plans(plans)
+        stages = (ft.partial(sweeps, race=self.race), ft.partial(fresh_seeds, seeds=self.fresh))
+        for stage in stages:
+            evidence = read()
+            plans = stage(figures, evidence)  # the second stage depends on the runs of the first
+            _print_plans(plans, evidence)
             planned += len(plans)
             if not self.plan:
                 runs = [plan.run for plan in plans]
@@ -221,9 +225,21 @@ class Reproduce:
                 print(f"{key.name} of {key.when} is not analyzed: {error}")
 
 
-def _print_plans(plans) -> None:
+def _print_plans(plans, evidence) -> None:
+    """Prints the experiments, and how long they take on this device and on the reference device."""
+    import jax
+
+    from splagger.paper.durations import REFERENCE, rounded, seconds_of, total_of
+
     if not plans:
         return
+    here = jax.devices()[0].device_kind
+    devices = {f"here ({here})": here} | (
+        {f"on one {REFERENCE}": REFERENCE} if here != REFERENCE else {}
+    )
+    seconds = {
+        name: [seconds_of(plan, d, evidence) for plan in plans] for name, d in devices.items()
+    }
     rows = [
         (
             plan.run.row.name,
@@ -231,9 +247,16 @@ def _print_plans(plans) -> None:
             f"{len(plan.run.points)}",
             f"{plan.run.frames / 1e6:g}M",
             plan.purpose,
+            *("unknown" if s[i] is None else f"about {rounded(s[i])}" for s in seconds.values()),
         )
-        for plan in plans
+        for i, plan in enumerate(plans)
     ]
     total = sum(plan.frames for plan in plans)
-    title = f"{len(plans)} experiments, {total / 1e6:,.0f} million frames"
-    show(Table(title, ("environment", "method", "runs", "frames each", "for"), rows))
+    title = f"{count(len(plans), 'experiment')}, {total / 1e6:,.0f} million frames"
+    head = ("environment", "method", "runs", "frames each", "for")
+    show(Table(title, (*head, *devices), rows))
+    for name, found in seconds.items():
+        known, unknown = total_of(found)
+        if known:
+            rest = f", without {count(unknown, 'experiment')} of unknown speed" if unknown else ""
+            print(f"  {name}: about {rounded(known)}{rest}")
