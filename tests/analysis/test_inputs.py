@@ -1,5 +1,7 @@
 """Inputs of memories: the paper's noise, and the transitions of a meta-episode."""
 
+import functools as ft
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -23,9 +25,13 @@ def agent_of(env, method="splagger"):
     return jax.jit(build, static_argnums=(1, 2, 3))(jr.key(0), METHODS[method], interface, NETWORK)
 
 
+@ft.partial(jax.jit, static_argnums=(1, 3))
+def compiled_episode(key, env, agent, length):
+    return meta_episode(key, env, agent, agent.normalizers(), length)
+
+
 def episode(env, agent, length=1000, seed=0):
-    one = jax.jit(lambda agent: meta_episode(jr.key(seed), env, agent, agent.normalizers(), length))
-    return jax.device_get(one(agent))
+    return jax.device_get(compiled_episode(jr.key(seed), env, agent, length))
 
 
 def test_noise_is_shared_by_all_dimensions_or_independent():
@@ -105,9 +111,11 @@ def test_inputs_reproduce_the_memory_of_the_agent():
     inputs = episode(env, agent, length)
     assert inputs.last == length - 1 and len(inputs.xs) == length
     resets = jnp.zeros(length, bool)
-    fed, _ = agent.memory.unroll_embedded(agent.start(), jnp.asarray(inputs.xs), resets)
+    unroll = jax.jit(lambda xs: agent.memory.unroll_embedded(agent.start(), xs, resets))
+    fed, _ = unroll(inputs.xs)
     start_key, run_key = jr.split(jr.key(0))
-    state, memory = env.reset(jr.split(start_key, 1)[0]), agent.start()
+    start = jax.jit(lambda key: (env.reset(key), agent.start()))
+    state, memory = start(jr.split(start_key, 1)[0])
 
     @jax.jit
     def act(state, memory, key):

@@ -101,24 +101,27 @@ def test_agents_with_continuous_actions_can_act_and_observe(name):
 @pytest.mark.parametrize("name", ["splagger", "pearl", "pearl-vari"])
 def test_acting_and_learning_see_normalized_observations(name):
     """The definition: the policy of (s - mean) / √variance and of the latent."""
-    agent = jax.tree.map(jnp.asarray, perturbed(fresh(name)))
     moments = Moments(jnp.arange(OBS) / 2, 1 + jnp.arange(OBS) / 3, jnp.float32(9))
     normalizers = Normalizers(moments, Moments.create(OUTPUT))
-    noise = agent.sample_noise(jr.key(5), jr.key(6))
-    memory = agent.start()
     obs = NUMBERS[0, 0]
-    standard = (obs - moments.mean) / jnp.sqrt(moments.variance + 1e-8)
-    latent = agent.latent(memory.output, noise.latent, normalizers.output)
-    expected, value = agent.policy(standard, latent)
-    plain, _ = agent.policy(obs, latent)
-    assert jnp.abs(plain.logits - expected.logits).max() > 1e-3
-    one = agent.policy_and_value(memory.output, obs, noise.latent, normalizers)
-    assert_close(one, (expected, value), rtol=1e-5, atol=1e-6)
-    batch = [x[None] for x in (memory.output, obs, noise.latent)]
-    many = agent.evaluate_batch(*batch, normalizers)
-    assert_close(jax.tree.map(lambda x: x[0], many), (expected, value), rtol=1e-5, atol=1e-6)
-    acted = agent.actor().act(memory, obs, noise, normalizers)
-    assert_close(acted.log_prob, expected.log_prob(acted.action), rtol=1e-4, atol=1e-5)
+
+    @jax.jit
+    def everything(agent):
+        noise, memory = agent.sample_noise(jr.key(5), jr.key(6)), agent.start()
+        standard = (obs - moments.mean) / jnp.sqrt(moments.variance + 1e-8)
+        latent = agent.latent(memory.output, noise.latent, normalizers.output)
+        expected, plain = agent.policy(standard, latent), agent.policy(obs, latent)
+        one = agent.policy_and_value(memory.output, obs, noise.latent, normalizers)
+        batch = [x[None] for x in (memory.output, obs, noise.latent)]
+        many = agent.evaluate_batch(*batch, normalizers)
+        acted = agent.actor().act(memory, obs, noise, normalizers)
+        return expected, plain, one, many, acted, expected[0].log_prob(acted.action)
+
+    expected, plain, one, many, acted, log_prob = everything(perturbed(fresh(name)))
+    assert jnp.abs(plain[0].logits - expected[0].logits).max() > 1e-3
+    assert_close(one, expected, rtol=1e-5, atol=1e-6)
+    assert_close(jax.tree.map(lambda x: x[0], many), expected, rtol=1e-5, atol=1e-6)
+    assert_close(acted.log_prob, log_prob, rtol=1e-4, atol=1e-5)
 
 
 def test_many_seeds_at_once_equal_the_seeds_one_by_one():

@@ -163,6 +163,7 @@ def states(name, *batch):
     return tree.unflatten(drawn)
 
 
+@ft.partial(jax.jit, static_argnums=0)
 def differentiate(run, cell, state, xs, resets):
     """Returns the states, and the gradients of a loss that weighs each state differently."""
     weights = jr.normal(jr.key(8), (*resets.shape, WIDTH))
@@ -172,7 +173,7 @@ def differentiate(run, cell, state, xs, resets):
         last_terms = sum(jnp.sin(s).sum() for s in jax.tree.leaves(last))
         return (hs * weights).sum() + last_terms, (last, hs)
 
-    return jax.jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(cell, state, xs)
+    return jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(cell, state, xs)
 
 
 @pytest.fixture
