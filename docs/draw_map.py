@@ -18,7 +18,7 @@ ROWS = (
     ("memory", "aggregators", "policy"),
     ("methods", "agent", "envs"),
     ("ppo", "registry", "bridges"),
-    ("runs", "status", "training", "launchers", "agents", "analysis"),
+    ("runs", "status", "hosts", "training", "launchers", "agents", "analysis"),
     ("stats", "plots", "paper", "report", "inspection", "cli"),
 )
 LABELS = ("basics", "layers", "networks", "agent and tasks", "learning", "experiments", "results")

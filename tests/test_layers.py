@@ -34,6 +34,7 @@ ROOMS = (
     "bridges",
     "runs",
     "status",
+    "hosts",
     "training",
     "launchers",
     "agents",

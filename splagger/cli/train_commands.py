@@ -161,9 +161,11 @@ class Train:
     """Seconds between checkpoints."""
 
     def __call__(self) -> None:
+        from splagger import hosts
         from splagger.report.tables import summary_table
         from splagger.training.runner import execute
 
+        hosts.join()
         run = self.grid.run(self.env, self.method)
         frames = run.config.updates * run.row.ppo.batch
         interval = run.row.ppo.eval_interval * run.row.ppo.batch
@@ -172,6 +174,8 @@ class Train:
                 f"{frames:,} frames: rounded to whole evaluation intervals of {interval:,} frames"
             )
         folder, worked = execute(run, self.out, self.force, self.save_every)
+        if not hosts.is_first():
+            return
         if not worked:
             print(f"already finished (--force starts over, more --frames extend it): {folder.path}")
         show(summary_table([folder]))

@@ -5,6 +5,7 @@ runs/<env>/<method>/<digest>/
   curves.csv      one row per evaluation and member
   checkpoints/    the whole training state, see `splagger.runs.checkpoints`; with copies of the two files above
   tensorboard/    the curves as event files
+  progress.json   how far a run is since its last checkpoint, see `splagger.status`
   owner/          describes the process that is training here, if any, see `splagger.files.lock`
 """
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pandas
 
 RECORD, OWNER, CHECKPOINTS, EVENTS = "run.json", "owner", "checkpoints", "tensorboard"
+PROGRESS = "progress.json"
 
 
 SAVE_EVERY = 120.0  # seconds between checkpoints, unless something else is asked for
@@ -128,7 +130,7 @@ class RunFolder:
         """Removes everything that a run wrote, except the lock."""
         for name in (CHECKPOINTS, EVENTS):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in (RECORD, CURVES, f"{CURVES}.gz"):
+        for name in (RECORD, CURVES, f"{CURVES}.gz", PROGRESS):
             (self.path / name).unlink(missing_ok=True)
 
 

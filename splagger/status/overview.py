@@ -82,7 +82,7 @@ def _longest(plans: Mapping[Path, Plan]) -> dict[Path, Planned]:
 def _note(path: Path, plan: Plan, waiting: set[Path]) -> str:
     """Says if runs of a plan wait although its command has ended. Jobs of SLURM outlive the command."""
     count = len({path.parents[1] / run.folder for run in plan.runs} & waiting)
-    if not count or plan.launcher.startswith("slurm") or not is_gone(plan.process):
+    if not count or "slurm" in plan.launcher.lower() or not is_gone(plan.process):
         return ""
     return (
         f"{count} waiting: the command that planned them ({plan.process}) has ended; give it again"

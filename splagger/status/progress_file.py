@@ -10,9 +10,8 @@ from splagger.errors import Interrupted, one_line
 from splagger.files.lock import LostLockError
 from splagger.files.processes import Process, this_process
 from splagger.files.storage import write_atomically
-from splagger.runs.folder import RunFolder
+from splagger.runs.folder import PROGRESS, RunFolder
 
-PROGRESS = "progress.json"
 EVERY = 5.0  # seconds between two writes
 COMPILING, TRAINING, FINISHED, INTERRUPTED, FAILED = (
     "compiling",
@@ -40,8 +39,8 @@ class Progress:
     phase: str = COMPILING
     update: int = 0
     updates: int = 0
-    frames_per_second: float | None = None
-    frames_left: float | None = None
+    frames_per_second: float | int | None = None
+    frames_left: float | int | None = None
     reason: str = ""
 
 
@@ -75,7 +74,7 @@ class Reporter:
         reason = "" if error is None else one_line(error)
         self._write(phase=phase, reason=reason)
 
-    def show(self, update: int, frames_per_second: float, frames_left: float) -> None:
+    def show(self, update: int, frames_per_second: float, frames_left: float | int) -> None:
         """Records a block of updates; writes at most once in `every` seconds."""
         before = self.progress.frames_per_second or frames_per_second
         speed = (1 - _RECENT) * before + _RECENT * frames_per_second

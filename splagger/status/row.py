@@ -44,9 +44,9 @@ class Row(NamedTuple):
     method: str
     state: str
     node: str
-    progress: float
-    eta: float | None
-    frames_per_second: float | None
+    progress: float | int
+    eta: float | int | None
+    frames_per_second: float | int | None
     reason: str
     members: int
     folder: str

@@ -18,7 +18,7 @@ def status_table(rows: Sequence[Row]) -> Table:
     return Table(title, HEAD, [_cells(row) for row in rows])
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: float | int) -> str:
     """Returns a time as hours, minutes and seconds.
 
     >>> duration(59.7), duration(3600 * 26 + 61)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from splagger import hosts
 from splagger.errors import RunError
 from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
@@ -55,7 +56,7 @@ def train(
         env, method, frames, settings, episodes, race, rates=rates, seeds=seeds, **axes
     )
     folder, _ = execute(run, out, force, save_every, show, on_metrics)
-    return curves(folder.path)
+    return hosts.from_first(lambda: curves(folder.path))
 
 
 def curves(path: str | Path) -> "pandas.DataFrame":

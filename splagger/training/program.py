@@ -11,11 +11,13 @@ import jax.random as jr
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from splagger import hosts
 from splagger.nn.gpu.number_types import on_gpu
 from splagger.ppo import train
 from splagger.ppo.faults import take, unstack
 from splagger.ppo.settings import Config, Tunables
 from splagger.runs.axes import AXES
+from splagger.runs.named_arrays import from_named_leaves, named_leaves
 from splagger.runs.run import Point
 from splagger.training.compiler import compiler_options, release_memory, set_up_compiler
 
@@ -69,11 +71,46 @@ class _Parts:
 def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     """Returns one program for all of `points`.
 
-    Several devices get equal shares of the members. If the members cannot be divided evenly, the last one is
-    repeated, and its copies are dropped from all results.
+    Several devices get equal shares of the members, and so do several processes. If the members cannot be divided
+    evenly, the last one is repeated, and its copies are dropped from all results.
     """
+    program = compile_here(config, hosts.share(points))
+    return program if hosts.count() == 1 else spread(program, points)
+
+
+def spread(program: Program, points: Sequence[Point]) -> Program:
+    """Returns the program of all members, of which each process trains its share by `program`, see `hosts.share`.
+
+    Metrics and states to save are those of all members, in every process.
+    """
+    size = len(points)
+    rows = np.array(hosts.share(range(size)))
+    example = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), program.example
+    )
+
+    def gathered(arrays):
+        parts = hosts.gather(arrays)
+        return {name: np.concatenate([part[name] for part in parts])[:size] for name in arrays}
+
+    def block(state):
+        state, metrics = program.block(state)
+        return state, gathered(metrics)
+
+    return program._replace(
+        evaluate=lambda state: gathered(program.evaluate(state)),
+        block=block,
+        pack=lambda state: from_named_leaves(example, gathered(named_leaves(program.pack(state)))),
+        unpack=lambda saved: program.unpack(jax.tree.map(lambda leaf: leaf[rows], saved)),
+        example=example,
+        bind=lambda points: spread(program.bind(hosts.share(points)), points),
+    )
+
+
+def compile_here(config: Config, points: Sequence[Point]) -> Program:
+    """Returns the program of those members that this process trains, on its own devices."""
     set_up_compiler()
-    devices = jax.devices()[: len(points)]
+    devices = jax.local_devices()[: len(points)]
     padding = -len(points) % len(devices)
     mesh = Mesh(np.array(devices), ("run",))
     runs = PartitionSpec("run")

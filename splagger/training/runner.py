@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from splagger import hosts
 from splagger.bridges import unwrapped_errors
 from splagger.errors import DivergedError, EnvError, Interrupted, RunError
 from splagger.files.storage import sha256, writing
@@ -18,9 +19,11 @@ from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
 from splagger.runs.curves import format_curves, parse_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
+from splagger.runs.named_arrays import from_named_leaves, named_leaves
 from splagger.runs.provenance import provenance
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Number, Point, Run
+from splagger.status import Reporter
 from splagger.training import progress
 from splagger.training.capacity import check_memory
 from splagger.training.events import Events
@@ -57,8 +60,10 @@ class Execution:
         save_every: Number,
         view: progress.Silent,
         on_metrics: OnMetrics | None = None,
+        reporter: Reporter | None = None,
     ):
         self.run, self.folder, self.record = run, folder, record
+        self.reporter = reporter
         self.on_metrics = on_metrics
         self.view, self.save_every = view, save_every
         self.config, self.race = run.config, Race(run)
@@ -76,8 +81,7 @@ class Execution:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
         self.group = compile_grid(self.config, self.race.groups[0])
         program, state = self._resume(self.race.program(self.group))
-        with writing_run(self.folder):
-            events = Events(self.folder.path / EVENTS, self.run.points, self._frames())
+        events = self._events() if hosts.is_first() else None
         saved, stop = time.monotonic(), StopRequest(self.view)
         try:
             with stop, self.view:
@@ -86,23 +90,30 @@ class Execution:
                 self.record = replace(self.record, compile_seconds=seconds)
                 self.view.begin(seconds)
                 state = state or self._begin(program, stop)
-                while (
-                    self.update < self.config.updates and not stop.requested and self.health.alive
-                ):
+                (stopped,) = hosts.anywhere(stop.requested)
+                while self.update < self.config.updates and not stopped and self.health.alive:
                     state = self._block(program, state, events, stop)
                     program, state = self._race(program, state)
-                    if self.health.alive and time.monotonic() - saved > self.save_every:
+                    is_due = time.monotonic() - saved > self.save_every
+                    stopped, is_due = hosts.anywhere(stop.requested, is_due)
+                    if self.health.alive and is_due and not stopped:
                         self._save(program.pack(state))
                         saved = time.monotonic()
+                        (stopped,) = hosts.anywhere(stop.requested)
         except AbandonedError:
             raise Interrupted(self._kept(time.monotonic() - saved), abandoned=True) from None
         finally:
-            events.close()
+            if events:
+                events.close()
         if not self.health.alive:
             self._fail()
         self._save(program.pack(state), done=self.update >= self.config.updates)
-        if stop.requested and self.update < self.config.updates:
+        if stopped and self.update < self.config.updates:
             raise Interrupted("stopped and saved; the same command continues from here")
+
+    def _events(self) -> Events:
+        with writing_run(self.folder):
+            return Events(self.folder.path / EVENTS, self.run.points, self._frames())
 
     def _kept(self, seconds: float) -> str:
         """Says what a stop without saving has kept; `seconds` is the time since the last checkpoint."""
@@ -148,25 +159,19 @@ class Execution:
 
         - `program`: that of all members. If some have stopped in a race, a smaller one is returned.
         """
-        restored = restore_checkpoint(self.folder, program.example, self.view.note)
-        if restored is None:
+        found = hosts.from_first(lambda: self._read(program.example))
+        if found is None:
             self.record = replace(self.record, raced={})
             return program, None
-        self.update = self.saved = restored.update
-        record = restored.record or self.folder.record()
-        self.seconds = record.seconds
+        self.update, leaves, record, curves = found
+        self.saved, self.seconds = self.update, record.seconds
         self.health.stopped = {k: u for k, u in record.stopped.items() if u <= self.update}
-        path, plan = self.folder.path, self.record.plan
-        curves: Any = (
-            self.folder.curves()
-            if restored.curves is None
-            else parse_curves(restored.curves.encode(), path, plan=plan)
-        )
         if curves is not None:
             self.rows = curves[curves["update"] <= self.update].to_dict("records")
         raced = {name: u for name, u in record.raced.items() if u <= self.update}
         self.record = replace(self.record, raced=raced)
-        state, stopped = restored.state, [g for g in self.race.groups if self._name(g[0]) in raced]
+        state = from_named_leaves(program.example, leaves)
+        stopped = [g for g in self.race.groups if self._name(g[0]) in raced]
         if stopped:
             state = self.race.stop(stopped, state)
             self.health.keep(self.points)
@@ -174,7 +179,23 @@ class Execution:
             program = self.race.program(self.group)
         return program, program.unpack(state)
 
-    def _block(self, program: Program, state: States, events: Events, stop: StopRequest) -> States:
+    def _read(self, example: Any) -> tuple[int, dict[str, np.ndarray], RunRecord, Any] | None:
+        """Reads the last checkpoint: its update, arrays, record and curves."""
+        found = restore_checkpoint(self.folder, example, self.view.note)
+        if found is None:
+            return None
+        path, plan = self.folder.path, self.record.plan
+        curves = (
+            self.folder.curves()
+            if found.curves is None
+            else parse_curves(found.curves.encode(), path, plan=plan)
+        )
+        record = found.record or self.folder.record()
+        return found.update, named_leaves(found.state), record, curves
+
+    def _block(
+        self, program: Program, state: States, events: Events | None, stop: StopRequest
+    ) -> States:
         started = time.monotonic()
         state, metrics = stop.call(program.block, state)
         elapsed = time.monotonic() - started
@@ -185,6 +206,10 @@ class Execution:
         latest = dict(zip(self.points, map(float, metrics["return"]), strict=True))
         returns = [latest.get(point, math.nan) for point in self.run.points]
         self.view.show(self.update, self._frames(), frames / elapsed, returns)
+        if self.reporter:
+            updates = self.config.updates - self.update
+            left = updates * self.config.ppo.batch * len(self.points)
+            self.reporter.show(self.update, frames / elapsed, left)
         return state
 
     def _append(self, metrics: dict[str, np.ndarray], events: Events | None) -> None:
@@ -206,6 +231,8 @@ class Execution:
     def _save(self, state: Any, done: bool = False) -> None:
         """Writes a checkpoint with everything in it, then the copies of curves and record in the run folder."""
         curves = self._describe(finished=done)
+        if not hosts.is_first():
+            return
         with writing_run(self.folder):
             if self.saved != self.update:
                 whole = self.race.whole(state)
@@ -217,9 +244,10 @@ class Execution:
     def _fail(self) -> None:
         """Records that every member diverged. The last checkpoint stays, with members that were healthy."""
         curves = self._describe(failed=self.health.failure())
-        with writing_run(self.folder):
-            self.folder.write_curves(curves)
-            self.folder.write_record(self.record)
+        if hosts.is_first():
+            with writing_run(self.folder):
+                self.folder.write_curves(curves)
+                self.folder.write_record(self.record)
         raise _failure(self.folder, self.record)
 
     def _describe(self, **changes: Any) -> str:
@@ -277,39 +305,61 @@ def execute(
     """
     check("save_every", save_every, Seconds)
     folder = RunFolder(run.folder(out))
+    with contextlib.ExitStack() as stack:
+        record = hosts.from_first(lambda: _open(run, folder, out, force, stack))
+        if record is None:
+            return folder, False
+        runs = "1 run" if len(run.points) == 1 else f"{len(run.points)} runs"
+        title = f"{run.row.name} · {run.method.name} · {runs}"
+        view = progress.choose(title, run.points, run.config.updates, show and hosts.is_first())
+        if hosts.is_first():
+            reporter = stack.enter_context(Reporter(folder, run.config.updates, record.update))
+        else:
+            reporter = on_metrics = None
+        with _advice():
+            Execution(run, folder, record, save_every, view, on_metrics, reporter).work()
+    return folder, True
+
+
+def _open(
+    run: Run, folder: RunFolder, out: str | Path, force: bool, stack: contextlib.ExitStack
+) -> RunRecord | None:
+    """Locks the folder on `stack` and writes the record of a run that starts or continues; None for a finished one."""
     if not folder.exists:
         check_memory(run)
     with writing(f"to {out}", "choose another --out"):
         folder.path.mkdir(parents=True, exist_ok=True)
-    with folder.locked():
-        if force:
-            folder.clear()
-        record = folder.record() if folder.exists else None
-        if record is not None and (record.failed or len(record.stopped) == run.size):
-            raise _failure(folder, record)
-        if record is not None and record.finished and record.update >= run.config.updates:
-            return folder, False
-        runs = "1 run" if len(run.points) == 1 else f"{len(run.points)} runs"
-        title = f"{run.row.name} · {run.method.name} · {runs}"
-        view = progress.choose(title, run.points, run.config.updates, show)
-        record = record or RunRecord(run.describe(), {}, provenance(run.command()))
-        record = replace(
-            record,
-            arguments=run.arguments(),
-            finished=False,
-            provenance=_with_command(record.provenance, run.command()),
-        )
-        with writing_run(folder):
-            folder.write_record(record)
-        try:
-            with unwrapped_errors():
-                Execution(run, folder, record, save_every, view, on_metrics).work()
-        except EnvError as error:
-            raise RunError(
-                f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
-                "the same command again to continue"
-            ) from error
-    return folder, True
+    stack.enter_context(folder.locked())
+    if force:
+        folder.clear()
+    record = folder.record() if folder.exists else None
+    if record is not None and (record.failed or len(record.stopped) == run.size):
+        raise _failure(folder, record)
+    if record is not None and record.finished and record.update >= run.config.updates:
+        return None
+    record = record or RunRecord(run.describe(), {}, provenance(run.command()))
+    record = replace(
+        record,
+        arguments=run.arguments(),
+        finished=False,
+        provenance=_with_command(record.provenance, run.command()),
+    )
+    with writing_run(folder):
+        folder.write_record(record)
+    return record
+
+
+@contextlib.contextmanager
+def _advice() -> Iterator[None]:
+    """Turns an error of the environment into a RunError that says how to continue."""
+    try:
+        with unwrapped_errors():
+            yield
+    except EnvError as error:
+        raise RunError(
+            f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
+            "the same command again to continue"
+        ) from error
 
 
 def _with_command(provenance: dict[str, Any], command: str) -> dict[str, Any]:

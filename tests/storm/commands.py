@@ -26,6 +26,7 @@ from unittest import mock
 from splagger import agents, cli, inspection
 from splagger.agents import loading
 from splagger.analysis import api
+from splagger.cli import status_command
 from splagger.launchers import local
 from splagger.training import bench, runner
 from tests.storm import words
@@ -59,6 +60,7 @@ LONG = [
     (api, "measure"),
     (api, "fresh"),
     (inspection, "inspect"),
+    (status_command, "_pause"),
 ]
 
 
