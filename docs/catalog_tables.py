@@ -13,6 +13,8 @@ from splagger.plots.panels import AnalysisPanel, Panel
 from splagger.plots.styles import style_of
 from splagger.registry import ENVS
 from splagger.spaces import Discrete
+from splagger.zoo import cards
+from splagger.zoo.listing import zoo_table
 
 
 def rooms() -> str:
@@ -128,3 +130,16 @@ def _methods(panel: Panel) -> list[str]:
     if isinstance(panel, AnalysisPanel):
         return list(panel.methods)
     return list(dict.fromkeys(entry.series.method for entry in panel.entries))
+
+
+def zoo() -> str:
+    """The agents inside the package, with their returns and costs."""
+    return zoo_table().markdown()
+
+
+def zoo_rounding() -> str:
+    """The agent whose return changes most when its parameters are rounded to half precision."""
+    card = max(cards().values(), key=lambda c: abs(c.mean - c.unrounded) / max(c.margin, 1e-3))
+    row = card.name, f"{card.unrounded:.3f}", f"{card.mean:.3f}", f"± {card.margin:.3f}"
+    head = ("agent", "return in float32", "return in float16", "95% interval over tasks")
+    return markdown(head, [row])

@@ -10,7 +10,14 @@ import re
 import sys
 from collections.abc import Callable
 
-from docs.catalog_tables import classic_environments, environments, methods, rooms
+from docs.catalog_tables import (
+    classic_environments,
+    environments,
+    methods,
+    rooms,
+    zoo,
+    zoo_rounding,
+)
 from docs.fidelity_tables import pearl_noise, planning_by_rate, planning_details
 from docs.paper_tables import (
     claim_counts,
@@ -44,6 +51,8 @@ TABLES: dict[str, Callable[[], str]] = {
         environments,
         classic_environments,
         methods,
+        zoo,
+        zoo_rounding,
         figures,
         returns,
         claim_counts,

@@ -64,6 +64,7 @@ RECIPES: dict[str, Recipe] = {
         "t-latent", "splagger", 800_000, full_size=Interval(15.39, 15.23, 15.61)
     ),
     "mc-ls/splagger": Recipe("mc-ls", "splagger", 1_500_000, settings=MINE),
+    "cheetah-dir-small/splagger": Recipe("cheetah-dir-small", "splagger", 1_500_000, network={}),
     "repeat-first/splagger": Recipe(
         REPEAT_FIRST, "splagger", 400_000, (3e-3,), settings={"env.max_steps": 60}
     ),
