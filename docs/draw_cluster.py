@@ -1,10 +1,11 @@
 """Draws the picture of docs/cluster.md: `python -m docs.draw_cluster`."""
 
+import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from docs.table_parts import ROOT
-from splagger.plots.draw import METADATA
+from splagger.plots.draw import METADATA, STYLE
 
 TARGET = ROOT / "docs" / "images" / "cluster.svg"
 INK, SOFT, EDGE, PALE = "#1f2933", "#5f6b7a", "#9aa5b1", "#eef1f5"
@@ -116,7 +117,8 @@ def draw() -> None:
     for name, (x, color) in RUNS.items():
         worker(axes, name, x, color)
     moved(axes)
-    figure.savefig(TARGET, metadata=METADATA["svg"])
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(TARGET, metadata=METADATA["svg"])
 
 
 if __name__ == "__main__":

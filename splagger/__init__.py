@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from splagger.errors import SettingError as SettingError
     from splagger.errors import UserError as UserError
     from splagger.inspection import inspect as inspect
+    from splagger.launchers import sweep as sweep
     from splagger.memory import SequenceModel as SequenceModel
     from splagger.memory import Transition as Transition
     from splagger.methods import METHODS as METHODS
@@ -52,6 +53,7 @@ _MODULES = {
     "splagger.bridges": "from_gymnasium from_gymnax",
     "splagger.errors": "EnvError RunError SettingError UserError",
     "splagger.inspection": "inspect",
+    "splagger.launchers": "sweep",
     "splagger.memory": "SequenceModel Transition",
     "splagger.methods": "METHODS Method",
     "splagger.plots": "plot",

@@ -23,16 +23,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from splagger.errors import Interrupted
 from splagger.files.lock import find_holder
+from splagger.launchers import train_all
 from splagger.runs.curves import curves_path
 from splagger.runs.folder import OWNER, find_runs
 from splagger.runs.provenance import provenance
-from tests.tiny import BATCH, SETTINGS
+from tests.tiny import BATCH, SETTINGS, tiny
 
 NODES = 3
-ENVS, METHODS = ("t-ls-small", "t-latent-small"), ("splagger", "rnn", "max", "cnp")
+METHODS, RATES = ("splagger", "rnn"), (3e-3, 1e-3, 3e-4, 1e-4)  # two programs are compiled
 UPDATES = 1500
-SETTINGS = SETTINGS | {"ppo.eval_interval": 5}
 MEMORY = 80_000_000  # bytes of each node's object store, which is hardly used
 # Ray's own settings: it notices within seconds that its head is gone, and prints no more than errors.
 RAY = {
@@ -63,7 +64,7 @@ class Storm:
 
     def launch(self) -> None:
         """Starts the command; the same one, however often."""
-        command = sweep(self.out, "--on", f"ray:{self.cluster.address}", "--save-every", "2")
+        command = training(self.out, f"ray:{self.cluster.address}")
         self.command = subprocess.Popen(command, stdout=self.log, stderr=self.log)
 
     def workers(self) -> list[int]:
@@ -137,12 +138,21 @@ class Storm:
         self.log.close()
 
 
-def sweep(out: Path, *options: str) -> list[str]:
-    """Returns the command of the sweep."""
-    settings = [f"{name}={value}" for name, value in SETTINGS.items()]
-    grid = ["--rates", "1e-3", "--seeds", "2", "--frames", str(UPDATES * BATCH), "--set", *settings]
-    names = ["--envs", *ENVS, "--methods", *METHODS]
-    return [sys.executable, "-m", "splagger", "sweep", *names, "--out", str(out), *grid, *options]
+def training(out: Path, on: str) -> list[str]:
+    """Returns the command that trains the eight experiments."""
+    return [sys.executable, "-m", "tests.cluster_storm", "--keep", str(out), "--train", on]
+
+
+def train(out: Path, on: str) -> int:
+    settings = SETTINGS | {"ppo.eval_interval": 5}
+    grid = {"frames": UPDATES * BATCH, "overrides": settings}
+    runs = [tiny(method=m, rates=(rate,), **grid) for m in METHODS for rate in RATES]
+    try:
+        train_all(runs, out, save_every=2.0, on=on)
+    except Interrupted as error:
+        print(error)
+        return 130
+    return 0
 
 
 def content(out: Path) -> dict[str, bytes]:
@@ -172,7 +182,7 @@ def one_round(out: Path, events: int, rng: random.Random, weights: list[int]) ->
 def storm(events: int, seed: int, place: Path) -> dict[str, Any]:
     """Sends events to as many rounds of the sweep as necessary."""
     started, rng = time.monotonic(), random.Random(seed)
-    subprocess.run(sweep(place / "alone"), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(training(place / "alone", "local"), check=True, stdout=subprocess.DEVNULL)
     wanted, counts, failures, rounds = content(place / "alone"), collections.Counter(), [], 0
     print(
         f"{len(wanted)} runs without interruption: {time.monotonic() - started:.0f} s", flush=True
@@ -207,7 +217,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="also write the outcome to this JSON file")
     parser.add_argument("--keep", type=Path, help="folder for runs and logs, which is not removed")
+    parser.add_argument("--train", help="only train the experiments, on this launcher")
     given = parser.parse_args()
+    if given.train:
+        return train(given.keep, given.train)
     os.environ.update(RAY)
     with tempfile.TemporaryDirectory() as place:
         found = storm(given.events, given.seed, given.keep or Path(place))

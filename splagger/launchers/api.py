@@ -1,12 +1,19 @@
-"""Training of many experiments on any launcher."""
+"""Training of many experiments on any launcher: `splagger.sweep`, and `train_all` for the commands."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from splagger.launchers.protocol import Launcher, parse
+from splagger.methods import Method
+from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.status import write_plan
+from splagger.training.api import curves
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def train_all(
@@ -31,3 +38,48 @@ def train_all(
         write_plan(out, runs, on if isinstance(on, str) else type(on).__name__)
     list(launcher.launch(runs, Path(out), save_every))
     return [RunFolder(run.folder(out)) for run in runs]
+
+
+def sweep(
+    envs: Sequence[Any],
+    methods: Sequence[str | Method],
+    rates: Number | Sequence[Number] = PAPER_RATES,
+    seeds: int | Sequence[int] = PAPER_SEEDS,
+    frames: Number | None = None,
+    out: str | Path = "runs",
+    settings: Mapping[str, Any] | None = None,
+    on: str = "local",
+    jobs: int = 1,
+    gpus_per_run: Number | None = None,
+    cpus_per_run: int | None = None,
+    save_every: Number = SAVE_EVERY,
+    episodes: int | None = None,
+    **axes: Number | Sequence[Number],
+) -> "pandas.DataFrame":
+    """Trains each method on each environment; returns all curves in one frame.
+
+    - `on`: where: "local", "ray", "ray:HOST:PORT", "slurm" or "slurm:PARTITION".
+    - `jobs`: experiments at a time, with "local".
+    - `gpus_per_run`, `cpus_per_run`: what a cluster reserves for each experiment.
+
+    The other arguments are those of `splagger.train`. Each experiment is one program with all rates and seeds.
+    Finished ones are not trained again, and interrupted ones continue. The columns `env`, `method` and `folder` say
+    which experiment a row belongs to.
+    """
+    import pandas
+
+    launcher = parse(on, jobs, gpus_per_run, cpus_per_run)
+    grid = {"rates": rates, "seeds": seeds, **axes}
+    runs = [
+        Run.create(env, method, frames, settings, episodes, **grid)
+        for env in envs
+        for method in methods
+    ]
+    folders = train_all(runs, out, save_every=save_every, on=launcher)
+    named = [
+        curves(folder.path).assign(
+            env=run.row.name, method=run.method.name, folder=str(folder.path)
+        )
+        for run, folder in zip(runs, folders, strict=True)
+    ]
+    return pandas.concat(named, ignore_index=True)

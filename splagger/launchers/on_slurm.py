@@ -63,13 +63,14 @@ class OnSlurm:
         gpus = float(1 if self.gpus is None else self.gpus)
         queued = _queued if self.cluster == "slurm" else lambda: None
         with stopped_by_signals():
+            folders = [RunFolder(run.folder(out)) for run in runs]
             experiments = [Experiment.create(run, out, save_every, gpus) for run in runs]
             jobs = [
                 _submitted(executor, run, queued()) or self._submit(executor, run, experiment)
                 for run, experiment in zip(runs, experiments, strict=True)
             ]
             try:
-                yield from all_finished(_results(jobs, queued))
+                yield from all_finished(_results(jobs, folders, queued))
             except KeyboardInterrupt:
                 ids = " ".join(job.job_id for job in jobs)
                 raise Interrupted(
@@ -118,7 +119,9 @@ def _submitted(executor: Any, run: Run, queued: set[str] | None) -> Any:
     path = Path(executor.folder) / f"{run.digest}.id"
     if not queued or not path.is_file() or path.read_text() not in queued:
         return None
-    return importlib.import_module("submitit").SlurmJob(executor.folder, path.read_text())
+    job = importlib.import_module("submitit").SlurmJob(executor.folder, path.read_text())
+    job.paths.result_pickle.unlink(missing_ok=True)  # from before it was queued again
+    return job
 
 
 def _queued() -> set[str] | None:
@@ -134,33 +137,31 @@ def _queued() -> set[str] | None:
 
 
 def _results(
-    jobs: Sequence[Any], queued: Callable[[], set[str] | None]
+    jobs: Sequence[Any], folders: Sequence[RunFolder], queued: Callable[[], set[str] | None]
 ) -> Iterator[Callable[[], RunFolder]]:
     """Yields a function per job, as the jobs end, that returns its folder or raises its error."""
-    pending = {job.job_id: job for job in jobs}
+    pending = {job.job_id: (job, folder) for job, folder in zip(jobs, folders, strict=True)}
     missed = dict.fromkeys(pending, 0)
     while pending:
         alive = queued()
-        for key, job in list(pending.items()):
+        for key, (job, folder) in list(pending.items()):
             missed[key] += alive is not None and key not in alive
             if job.paths.result_pickle.exists() or missed[key] > MISSES:
                 del pending[key]
-                yield lambda job=job: _result(job)
+                yield lambda job=job, folder=folder: _result(job, folder)
         if pending:
             time.sleep(POLL)
 
 
-def _result(job: Any) -> RunFolder:
+def _result(job: Any, folder: RunFolder) -> RunFolder:
     """Returns the folder of a job that has ended. A UserError in the job is raised here."""
-    log = job.paths.stderr
-    if not job.paths.result_pickle.exists():
+    if job.paths.result_pickle.exists():
+        _, error = job.result()  # a bug in the job is raised here, with its traceback
+        if error is not None:
+            raise error
+    elif not (folder.exists and folder.record().finished):
         raise RunError(
-            f"job {job.job_id} ended without a result; see {log}; the same command continues from the last "
-            "checkpoint"
+            f"job {job.job_id} ended without a result; see {job.paths.stderr}; the same command continues from "
+            "the last checkpoint"
         )
-    path, error = (
-        job.result()
-    )  # an error in the job that is a bug is raised here, with its traceback
-    if error is not None:
-        raise error
-    return RunFolder(path)
+    return folder

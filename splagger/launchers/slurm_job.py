@@ -35,6 +35,7 @@ class SlurmJob:
         except UserError as error:
             return "", error
         except (Interrupted, KeyboardInterrupt):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM sends it several times
             if self.requeue:
                 self.requeue = False
                 _exiting(queue_again)
@@ -59,7 +60,6 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def _exiting(queue_again: Any) -> None:
     """Queues the job again, and ends this process without waiting for running computations."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM sends it to a job that is queued again
     try:
         queue_again(signal.SIGUSR2, None)
     except SystemExit as error:

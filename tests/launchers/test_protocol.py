@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import splagger
 from splagger.errors import DivergedError, RunError, SettingError
 from splagger.launchers import on_slurm, parse, train_all
 from splagger.launchers.local import Local
@@ -14,7 +15,7 @@ from splagger.launchers.on_ray import OnRay
 from splagger.launchers.on_slurm import OnSlurm
 from splagger.launchers.protocol import all_finished
 from splagger.runs.folder import RunFolder
-from tests.tiny import tiny
+from tests.tiny import BATCH, SETTINGS, UPDATES, tiny
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,18 @@ def test_any_object_with_the_method_is_a_launcher(tmp_path):
     runs = [tiny(), tiny(rates=(1e-3,))]
     folders = train_all(runs, tmp_path, save_every=7, on=Backward())
     assert [folder.path.name for folder in folders] == [run.digest for run in runs]
+
+
+def test_a_sweep_in_python_returns_all_curves(trained, tmp_path):
+    shutil.copytree(trained, tiny().folder(tmp_path))  # so that nothing is trained
+    grid = {"rates": (1e-3, 3e-4), "seeds": 2, "frames": UPDATES * BATCH, "settings": SETTINGS}
+    found = splagger.sweep(["t-ls-small"], ["splagger"], out=tmp_path, **grid)
+    alone = splagger.curves(trained)
+    assert found[alone.columns].equals(alone)
+    assert set(found["env"]) == {"t-ls-small"} and set(found["method"]) == {"splagger"}
+    assert splagger.curves(found["folder"][0]).equals(alone)
+    with pytest.raises(SettingError, match="--gpus-per-run is not for --on local"):
+        splagger.sweep(["t-ls-small"], ["splagger"], gpus_per_run=1, out=tmp_path, **grid)
 
 
 def test_errors_on_a_cluster_are_raised_once_all_runs_have_ended():

@@ -151,6 +151,7 @@ def test_slurm_jobs_are_queued_again_after_they_have_saved(
     wanted = ["saved"] + ["exit 255"] * requeued + [slurm_job.LINGER] * lingered
     assert [event for event in events if event != 0.01] == wanted
     assert submitit_handler.calls == [signal.SIGUSR2] * requeued
+    os.kill(os.getpid(), signal.SIGTERM)  # SLURM sends it again
 
 
 def test_slurm_jobs_return_errors_of_users(submitit_handler, monkeypatch):
