@@ -37,10 +37,10 @@ PARAMETERS = {
     "memoryless": 5_177_859 - 20_736 - 248 + 256,  # a constant instead of encoder and embeddings
 }
 # Their encoders and aggregators are tested by other rows; `make test-slow` tests the combinations too.
-SLOW = {"mingru", "lru", "amrl-mingru", "amrl-lru", "splagger-mlstm"}
-every_method = pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in PARAMETERS]
-)
+SLOW = {"mingru", "lru", "amrl-mingru", "amrl-lru", "splagger-mlstm", "splagger-avg", "pearl-gru"}
+SLOW |= {"splagger-nornn", "amrl-nornn", "softmax-nornn", "wsoftmax-nornn"}
+ROWS = {n: pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in PARAMETERS}
+every_method = pytest.mark.parametrize("name", ROWS.values())
 
 
 @ft.cache
@@ -72,7 +72,7 @@ def test_the_error_for_an_unknown_name_suggests_a_similar_one():
         lookup(METHODS, "splager", "method")
 
 
-@every_method
+@pytest.mark.parametrize("name", PARAMETERS)
 def test_the_number_of_parameters_is_as_in_the_paper(name):
     interface = Interface(5, Discrete(4), 400)
     agent = jax.eval_shape(lambda key: build(key, METHODS[name], interface), jr.key(0))
@@ -231,7 +231,7 @@ def test_the_first_gradient_into_a_memory_is_zero_unless_it_reconstructs(name):
     assert all(second)
 
 
-@pytest.mark.parametrize("name", [name for name in PARAMETERS if "softmax" in name])
+@pytest.mark.parametrize("name", [row for name, row in ROWS.items() if "softmax" in name])
 def test_temperatures_are_learned(name):
     after = two_updates(name)[0].memory.aggregation.aggregator
     assert fresh(name).memory.aggregation.aggregator.temperature == np.float32(0.1)

@@ -51,8 +51,18 @@ def both(name, steps, done_steps):
     return by_task, in_order, state.agent
 
 
-@pytest.mark.parametrize("name", ["splagger", "amrl", "pearl", "lstm", "transformer"])
-@pytest.mark.parametrize("steps, done_steps", [(24, 0), (8, 0), (20, 3), (5, 1)])
+# Every length with a recurrent memory and one that attends; the others from the middle of a task, `make test-slow`
+# with every length.
+LENGTHS = [(24, 0), (8, 0), (20, 3), (5, 1)]
+CASES = [(name, *case) for name in ("splagger", "transformer") for case in LENGTHS]
+CASES += [
+    pytest.param(name, *case, marks=[pytest.mark.slow] * (case != (20, 3)))
+    for name in ("amrl", "pearl", "lstm")
+    for case in LENGTHS
+]
+
+
+@pytest.mark.parametrize("name, steps, done_steps", CASES)
 def test_replay_by_task_equals_replay_in_order(name, steps, done_steps):
     by_task, in_order, agent = both(name, steps, done_steps)
     assert_close(jax.jit(by_task)(agent), jax.jit(in_order)(agent), rtol=1e-5, atol=1e-6)

@@ -71,7 +71,7 @@ def test_a_prepared_custom_layer_keeps_its_class():
 
 
 @pytest.mark.parametrize(
-    "name", ["splagger", pytest.param("pearl", marks=pytest.mark.slow), "lstm"]
+    "name", ["splagger", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pearl", "lstm"))]
 )
 def test_an_update_in_half_precision(name, monkeypatch):
     """The acting agent is rounded, the training state is not; both are the same policy up to rounding."""

@@ -146,13 +146,13 @@ def test_the_temperature_setting_is_the_initial_temperature():
 
 
 def test_the_entropy_weight_raises_the_entropy():
-    """Compares the entropy after two updates without the weight and with it."""
-    config = tiny("splagger", MetaEnv(TMaze(length=4), 2))
+    """Compares the entropy after eleven updates without the weight and with it."""
+    config = tiny("splagger", MAZE, **ONE_STEP)
     found = []
     for weight in (0.0, 10.0):
         tunables = TUNABLES._replace(learning_rate=3e-3, entropy_weight=weight)
         state = random_state(config)
-        for _ in range(3):
+        for _ in range(12):
             state, metrics = quick_update(config, tunables, state)
         found.append(metrics["entropy"])
     assert found[1] > found[0] + 0.01
@@ -166,7 +166,8 @@ def test_encoder_and_policy_gradients_are_clipped_separately():
     for name in ("encoder", "policy"):
         moment = optax.tree.get(getattr(state.optimizers, name), "mu")
         assert metrics[f"{name}_grad_norm"] > 0.6
-        assert_close(optax.tree.norm(moment), 0.1 * 0.5, rtol=1e-3)
+        numbers = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(moment)])
+        assert_close(np.linalg.norm(numbers), 0.1 * 0.5, rtol=1e-3)
 
 
 def test_the_kl_term_of_pearl_trains_only_the_encoder():
