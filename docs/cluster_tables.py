@@ -24,3 +24,27 @@ def cluster_overhead() -> str:
     ]
     head = (f"one experiment of {found['updates']} updates", "processor time", "elapsed time")
     return markdown(head, rows)
+
+
+def cluster_cost() -> str:
+    """Hours for the whole paper, by number of GPUs."""
+    found = measured("cluster-cost")
+    hours = {
+        (row["part"], row["gpus"], row["programs"]): row["seconds"] / 3600 for row in found["rows"]
+    }
+    parts = {
+        "without robots": "without the robots",
+        "all": f"with the robots, {found['cores_per_gpu']} CPU cores per GPU",
+    }
+    gpus = sorted({key[1] for key in hours})
+    rows = [
+        (
+            f"{title} ({sum(found['experiments'][part]):,} experiments)",
+            f"{programs}",
+            *(f"{hours[part, number, programs]:.1f} h" for number in gpus),
+        )
+        for part, title in parts.items()
+        for programs in (1, 3)
+    ]
+    titles = [f"{number} GPU{'s' * (number > 1)}" for number in gpus]
+    return markdown(("the paper", "programs per GPU", *titles), rows)
