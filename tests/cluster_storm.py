@@ -10,6 +10,7 @@ must have the same bytes. Needs `pip install ".[cluster]"`.
 import argparse
 import collections
 import contextlib
+import itertools as it
 import json
 import os
 import random
@@ -35,6 +36,10 @@ NODES = 3
 METHODS, RATES = ("splagger", "rnn"), (3e-3, 1e-3, 3e-4, 1e-4)  # two programs are compiled
 UPDATES = 1500
 MEMORY = 80_000_000  # bytes of each node's object store, which is hardly used
+# The events of a storm in proportion. Those that take long are rare.
+COMMON = ("worker killed", "worker asked to stop", "node killed", "node removed")
+RARE = ("command killed", "command asked to stop", "head restarted")
+EVENTS = (*COMMON, *RARE, *COMMON, "nodes lost while workers are paused", *COMMON, *RARE[:2])
 # Ray's own settings: it notices within seconds that its head is gone, and prints no more than errors.
 RAY = {
     "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
@@ -76,8 +81,9 @@ class Storm:
         with contextlib.suppress(ProcessLookupError, IndexError):
             os.kill(self.rng.choice(self.workers()), number)
 
-    def remove_node(self, graceful: bool) -> None:
-        node = self.nodes.pop(self.rng.randrange(len(self.nodes)))
+    def remove_node(self, graceful: bool, node: Any = None) -> None:
+        node = node or self.rng.choice(self.nodes)
+        self.nodes.remove(node)
         self.cluster.remove_node(node, allow_graceful=graceful)
         time.sleep(self.rng.uniform(0.0, 3.0))
         self.nodes.append(self.add_node())
@@ -87,8 +93,8 @@ class Storm:
         pids = self.workers()
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        for _ in range(len(self.nodes)):
-            self.remove_node(graceful=False)
+        for node in list(self.nodes):
+            self.remove_node(graceful=False, node=node)
         time.sleep(75.0)  # longer than a lock lives without heartbeats
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -161,20 +167,16 @@ def content(out: Path) -> dict[str, bytes]:
     return {str(f.path.relative_to(out)): curves_path(f.path).read_bytes() for f in finished}
 
 
-def one_round(out: Path, events: int, rng: random.Random, weights: list[int]) -> tuple[Any, int]:
-    """Trains the sweep under at most `events` events; returns their counts and the command's exit code."""
-    counts, storm = collections.Counter(), Storm(out, rng)
+def one_round(out: Path, plan: list[str], rng: random.Random) -> int:
+    """Trains the sweep under the planned events, as long as it trains; returns the command's exit code."""
+    storm, since = Storm(out, rng), 0.0
     try:
-        since = 0.0
-        while counts.total() < events and storm.wait_for_training(since):
+        while plan and storm.wait_for_training(since):
             time.sleep(rng.uniform(0.0, 2.0))
-            kinds = storm.events()
-            (name,) = rng.choices(list(kinds), weights)
-            print(f"{time.strftime('%X')} {name}, {len(content(out))} finished", flush=True)
-            kinds[name]()
-            counts[name] += 1
+            print(f"{time.strftime('%X')} {plan[-1]}, {len(content(out))} finished", flush=True)
+            storm.events()[plan.pop()]()
             since = time.time()
-        return counts, storm.command.wait(1800)
+        return storm.command.wait(1800)
     finally:
         storm.close()
 
@@ -183,15 +185,16 @@ def storm(events: int, seed: int, place: Path) -> dict[str, Any]:
     """Sends events to as many rounds of the sweep as necessary."""
     started, rng = time.monotonic(), random.Random(seed)
     subprocess.run(training(place / "alone", "local"), check=True, stdout=subprocess.DEVNULL)
-    wanted, counts, failures, rounds = content(place / "alone"), collections.Counter(), [], 0
+    wanted, failures, rounds = content(place / "alone"), [], 0
     print(
         f"{len(wanted)} runs without interruption: {time.monotonic() - started:.0f} s", flush=True
     )
-    weights = [5, 5, 4, 4, 4, 3, 3, 1]
-    while counts.total() < events:
+    plan = list(it.islice(it.cycle(EVENTS), events))
+    counts = collections.Counter(plan)
+    rng.shuffle(plan)
+    while plan:
         out = place / f"round-{rounds}"
-        found, code = one_round(out, events - counts.total(), rng, weights)
-        counts, rounds = counts + found, rounds + 1
+        code, rounds = one_round(out, plan, rng), rounds + 1
         ended = content(out)
         failures += [f"round {rounds}: the command ended with {code}"] * (code != 0)
         failures += [f"round {rounds}: {name} is lost" for name in wanted.keys() - ended.keys()]
