@@ -1,11 +1,16 @@
 """Settings of all tests: strict shapes, and fast compilation rather than fast programs."""
 
 import os
+from importlib.metadata import version
 
 # Must be set before jax is imported; subprocesses inherit it. Most programs run once, so optimizing them does
-# not pay.
-os.environ["XLA_FLAGS"] = (
-    f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+# not pay. XLA ends the process if it does not know a flag, and the last one was removed in version 0.11.
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        os.environ.get("XLA_FLAGS", ""),
+        "--xla_backend_optimization_level=0",
+        *["--xla_cpu_use_fusion_emitters=false"] * version("jaxlib").startswith("0.10."),
+    ]
 )
 # The test processes share compiled programs through the cache of `compiled_once`.
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.4")

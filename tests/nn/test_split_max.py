@@ -58,6 +58,7 @@ def lowered(width=64, skip=32, aggregator=None):
 
 def test_only_the_maximum_uses_the_kernels(monkeypatch):
     """The derivative needs one byte per number."""
+    monkeypatch.setattr(split.cuda, "enabled", lambda: False)
     assert "splagger_split_max" not in lowered()
     monkeypatch.setattr(split.cuda, "enabled", lambda: True)
     monkeypatch.setattr(split.split_max, "available", lambda: True)
