@@ -1,7 +1,7 @@
 """Tables: lookup of rows by name, and tables as text or Markdown."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -41,18 +41,30 @@ class Table:
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
-    def text(self) -> str:
+    def text(self, width: int | None = None) -> str:
         """Returns plain text with aligned columns.
 
-        >>> print(Table("Speed", ("machine", "frames/s"), [("laptop", "1,642")]).text())
+        If the table is wider than `width`, last cells that are single words, such as paths, get their own lines.
+
+        >>> table = Table("Speed", ("machine", "frames/s"), [("laptop", "1,642")])
+        >>> print(table.text())
         Speed
           machine  frames/s
           laptop   1,642
+        >>> print(table.text(width=12))
+        Speed
+          machine
+            frames/s
+          laptop
+            1,642
         """
         lines = [self.head, *self.rows] if any(self.head) else self.rows
         widths = [max(len(line[i]) for line in [self.head, *lines]) for i in range(len(self.head))]
-        rows = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
-        return "\n".join([self.title, *(f"  {row}".rstrip() for row in rows)])
+        fits = width is None or 2 * len(widths) + sum(widths) <= width
+        if fits or any(" " in line[-1] for line in lines):
+            return "\n".join([self.title, *(_aligned(line, widths) for line in lines)])
+        parts = ((_aligned(line[:-1], widths[:-1]), f"    {line[-1]}") for line in lines)
+        return "\n".join([self.title, *(part for pair in parts for part in pair)])
 
     def markdown(self) -> str:
         """Returns a Markdown table without the title.
@@ -65,3 +77,8 @@ class Table:
         cells = [[c.replace("|", r"\|").replace("\n", "<br>") for c in row] for row in self.rows]
         lines = [list(self.head), ["---"] * len(self.head), *cells]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace(" --- ", "---")
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    row = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return f"  {row}".rstrip()

@@ -91,7 +91,7 @@ class GymEnv:
             raise
         except FOREIGN_ERRORS as error:
             raise SettingError(
-                f"{self.name}: the environment cannot be created ({cause_of(error)})"
+                f"{self.name}: the environment cannot be created{drawn} ({cause_of(error)}){way_out}"
             ) from error
         if not isinstance(env, gymnasium.Env):
             raise SettingError(f"{self.name} must return a gymnasium.Env, got {type(env).__name__}")
@@ -120,6 +120,8 @@ class GymEnv:
     def start_episode(self, env: Any, seed: int, episode: int) -> Any:
         """Starts an episode of the task with this seed and returns the result of `reset`."""
         return task_sampler(self.name, self.task, env)(env, seed, episode)
+            drawn = " with render_mode='rgb_array', which pictures need" if self.render else ""
+            way_out = "; splagger evaluate needs no pictures" if self.render else ""
 
 
 def as_json(kwargs: str | Mapping[str, Any]) -> str:

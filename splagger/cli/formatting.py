@@ -1,5 +1,8 @@
 """Prints tables, and converts strings of the command line."""
 
+import shutil
+import sys
+
 from splagger.errors import SettingError
 from splagger.ranges import read_number
 from splagger.tables import Table
@@ -42,5 +45,6 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def show(table: Table) -> None:
-    """Prints a table after an empty line."""
-    print(f"\n{table.text()}")
+    """Prints a table after an empty line. A terminal would break lines that are too long inside of a word."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(f"\n{table.text(width)}")

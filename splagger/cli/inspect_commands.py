@@ -147,13 +147,13 @@ class Analyse:
 
     def __call__(self) -> None:
         from splagger.analysis import analyze
-        from splagger.plots import draw_adaptation, draw_memory
+        from splagger.plots import draw_adaptation, draw_analysis, draw_memory
 
         pictures = {"memory": draw_memory, "adaptation": draw_adaptation}
         note = ft.partial(print, file=sys.stderr, flush=True)
         folders = analyze(self.name, self.run, self.out, self.options, self.force, self.trust, note)
         for folder in folders:
             print(folder / "values.csv")
-            draw = pictures.get(folder.parent.name, lambda folder: [])
+            draw = pictures.get(folder.parent.name, draw_analysis)
             for picture in draw(folder):
                 print(picture)

@@ -1,6 +1,7 @@
 """Figures: styles, panels, drawing and export. Needs NumPy, pandas and matplotlib, not JAX."""
 
 from splagger.plots.adaptation import draw_adaptation as draw_adaptation
+from splagger.plots.analyses import draw_analysis as draw_analysis
 from splagger.plots.draw import picture as picture
 from splagger.plots.export import save as save
 from splagger.plots.memory import draw_memory as draw_memory

@@ -182,8 +182,13 @@ def duration(seconds: float | int) -> str:
 def methods_table(evidence: Evidence) -> Table:
     """Returns the settings of every method that was run."""
     found = {run.record.method: run.record.plan.get("method", {}) for run in _defaults(evidence)}
-    rows = [(name, words(settings)) for name, settings in sorted(found.items())]
+    rows = [(name, words(_used(settings))) for name, settings in sorted(found.items())]
     return Table("Methods", ("method", "settings"), rows)
+
+
+def _used(method: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings of a method; where all neurons skip the aggregator, there is none."""
+    return method | {"aggregator": None} if method.get("skip") == 1 else method
 
 
 def settings_tables(evidence: Evidence) -> list[tuple[str, Table]]:

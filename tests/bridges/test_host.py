@@ -6,6 +6,7 @@ import logging
 import warnings
 
 import equinox as eqx
+import gymnasium
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -408,6 +409,21 @@ def test_images_show_the_state():
         EnvError, match=r"Stuck: render\(\) returned no RGB image; make_env must take"
     ):
         stuck.render(jax.jit(stuck.reset)(jr.key(0)))
+
+
+def test_environments_without_pictures_say_what_to_do(monkeypatch):
+    """Of a registered id, the class must take `render_mode` and have `render`."""
+    monkeypatch.delattr(gym_probes.Walk, "render")
+    env = CheckedEnv(GymEnv("tests.bridges.gym_probes:Walk", max_steps=4, render=True), 1)
+    env.reset(0)
+    with pytest.raises(EnvError, match=r"Walk: it has no render\(\); splagger evaluate needs no"):
+        env.render()
+    gymnasium.register("Stuck-v0", entry_point="tests.bridges.gym_probes:Stuck")
+    try:
+        with pytest.raises(SettingError, match=r"with render_mode='rgb_array', which .* evaluate"):
+            GymEnv("Stuck-v0", render=True).make()
+    finally:
+        gymnasium.registry.pop("Stuck-v0")
 
 
 def test_an_episode_that_terminates_at_its_time_limit_is_not_truncated():

@@ -12,6 +12,7 @@ from splagger.paper.claims import CLAIMS
 from splagger.paper.figures import FIGURES
 from splagger.report.html import Markup, tag
 from splagger.report.page import report
+from splagger.report.tables import methods_table
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.returns import across, recorded_series, returns
 from tests.synthetic import learning, write_analysis, write_run
@@ -171,6 +172,15 @@ def test_the_caption_of_an_analysis_names_the_kind_of_noise(tmp_path, independen
         "<figcaption>(.*?)</figcaption>", page
     )  # the first is that of the claims
     assert re.search(f"inputs: noise, .*{words}", caption)
+
+
+def test_methods_without_an_aggregator_show_none(tmp_path):
+    path = write_run(tmp_path, "t-ls", "rnn", learning(9)) / "run.json"
+    record = json.loads(path.read_text())
+    for skip, expected in ((1, "skip 1, aggregator none"), (0.5, "skip 0.5, aggregator Max()")):
+        record["run"]["method"] = {"skip": skip, "aggregator": {"kind": "Max"}}
+        path.write_text(json.dumps(record))
+        assert methods_table(Evidence.read(tmp_path)).rows == [("rnn", expected)]
 
 
 def test_table_cells_are_labeled_for_narrow_screens_and_reachable_by_keyboard(page):
