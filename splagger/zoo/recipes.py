@@ -68,4 +68,7 @@ RECIPES: dict[str, Recipe] = {
     "repeat-first/splagger": Recipe(
         REPEAT_FIRST, "splagger", 400_000, (3e-3,), settings={"env.max_steps": 60}
     ),
+    "repeat-first/rnn": Recipe(
+        REPEAT_FIRST, "rnn", 400_000, (3e-3,), settings={"env.max_steps": 60}
+    ),
 }
