@@ -90,6 +90,8 @@ class GymEnv:
         except UserError:
             raise
         except FOREIGN_ERRORS as error:
+            drawn = " with render_mode='rgb_array', which pictures need" if self.render else ""
+            way_out = "; splagger evaluate needs no pictures" if self.render else ""
             raise SettingError(
                 f"{self.name}: the environment cannot be created{drawn} ({cause_of(error)}){way_out}"
             ) from error
@@ -120,8 +122,6 @@ class GymEnv:
     def start_episode(self, env: Any, seed: int, episode: int) -> Any:
         """Starts an episode of the task with this seed and returns the result of `reset`."""
         return task_sampler(self.name, self.task, env)(env, seed, episode)
-            drawn = " with render_mode='rgb_array', which pictures need" if self.render else ""
-            way_out = "; splagger evaluate needs no pictures" if self.render else ""
 
 
 def as_json(kwargs: str | Mapping[str, Any]) -> str:
