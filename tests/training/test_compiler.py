@@ -26,7 +26,8 @@ def test_flags_of_the_user_take_precedence(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
     assert compiler.compiler_options()["xla_backend_optimization_level"] == 1
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to= --xla_backend_optimization_level=3")
-    assert list(compiler.compiler_options()) == ["xla_cpu_use_fusion_emitters"]
+    rest = compiler._known({"xla_cpu_use_fusion_emitters": False})  # removed in JAX 0.11
+    assert compiler.compiler_options() == rest
 
 
 def test_hopper_gets_the_tiles(monkeypatch):
