@@ -61,10 +61,25 @@ def assert_same(first, second):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
+# The checker plays every environment by meta-episodes. By single episodes it plays one of each kind, and
+# `make test-slow` the others.
+KINDS = (
+    "splagger/T-LS-v0",
+    "splagger/Planning-v0",
+    "splagger/MC-LS-v0",
+    "splagger/Bandit-50-v0",
+    *ROBOTS,
+)
+CHECKED = [pytest.param(name, True, id=f"meta-{name}") for name in IDS]
+CHECKED += [
+    pytest.param(name, False, id=f"single-{name}", marks=[pytest.mark.slow] * (name not in KINDS))
+    for name in IDS
+]
+
+
 # Robots' observations are unbounded, and the checker warns of that.
 @pytest.mark.filterwarnings("ignore:.*(A|For) Box (action|observation) space")
-@EVERY
-@META
+@pytest.mark.parametrize("identifier, meta", CHECKED)
 def test_environments_pass_gymnasiums_checker(identifier, meta):
     drawable = identifier not in ROBOTS or camera_works()
     check_env(make(identifier, meta=meta, render_mode="rgb_array" if drawable else None))
