@@ -10,6 +10,12 @@ import re
 import sys
 from collections.abc import Callable
 
+from docs.beyond_tables import (
+    beyond_encoders,
+    beyond_endless,
+    beyond_gradients,
+    beyond_speed,
+)
 from docs.catalog_tables import (
     classic_environments,
     environments,
@@ -18,6 +24,7 @@ from docs.catalog_tables import (
     zoo,
     zoo_rounding,
 )
+from docs.cluster_tables import cluster_cost
 from docs.fidelity_tables import pearl_noise, planning_by_rate, planning_details
 from docs.paper_tables import (
     claim_counts,
@@ -72,6 +79,11 @@ TABLES: dict[str, Callable[[], str]] = {
         together,
         storm,
         saving,
+        cluster_cost,
+        beyond_encoders,
+        beyond_gradients,
+        beyond_endless,
+        beyond_speed,
     )
 }
 

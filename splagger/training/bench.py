@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -21,6 +21,7 @@ def measure(
     runs: int = 1,
     blocks: int = 3,
     settings: Mapping[str, Any] | None = None,
+    wait: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Times blocks of updates; returns speed, compile time, peak memory and provenance.
 
@@ -29,6 +30,7 @@ def measure(
     - `runs`: number of agents that train in one program.
     - `blocks`: number of blocks to time, after one to warm up.
     - `settings`: overrides such as {"ppo.envs": 64}.
+    - `wait`: is called between compilation and the first block, so that a program can wait until it is alone.
     """
     if runs < 1 or blocks < 1:
         raise SettingError(f"runs and blocks must be positive, got {runs} and {blocks}")
@@ -36,6 +38,7 @@ def measure(
     check_memory(run)
     program = compile_grid(run.config, run.points)
     compile_seconds = program.compile("block")
+    wait()
     state, _ = program.block(program.init())  # warm-up
     program.evaluate(state)
     times, evaluations = [], []
