@@ -38,8 +38,11 @@ hypothesis.settings.load_profile("fixed")
 
 # Each file is tested by one process. The slowest files start first, so that no process is waited for at the end.
 # Only the second of them needs the trained run at once: the others then find its program in the cache.
-SLOWEST = ("test_replay", "test_cli", "test_methods", "test_train", "test_examples", "test_resume")
-SLOWEST += ("test_local", "test_api", "test_runner", "test_recurrent", "test_gradients")
+SLOWEST = ["test_replay", "test_cli", "test_methods", "test_train", "test_resume", "test_examples"]
+SLOWEST += ["test_api", "test_recurrent", "test_contract", "test_local", "test_runner"]
+SLOWEST += ["test_meta_episode", "test_mujoco", "test_experts", "test_own_envs", "test_commands"]
+SLOWEST += ["test_gradients", "test_inputs", "test_replay_by_task", "test_robots", "test_laws"]
+SLOWEST += ["test_probes", "test_host", "test_half"]
 
 
 def pytest_collection_modifyitems(items):
