@@ -4,7 +4,7 @@ from docs.table_parts import evidence, markdown, verdicts
 from splagger.paper.figures import FIGURES
 from splagger.paper.forest import claims_picture
 from splagger.paper.reproduce import commands
-from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN
+from splagger.paper.verdicts import FAILS, HOLDS, OUTCOMES, UNKNOWN
 from splagger.plots.draw import picture
 from splagger.plots.export import drawable
 from splagger.plots.panels import AnalysisPanel, Figure, Panel
@@ -70,7 +70,8 @@ def returns() -> str:
 def claim_counts() -> str:
     """How many claims hold, in one table."""
     outcomes = [verdict.outcome for _, verdict in verdicts()]
-    rows = [(outcome, f"{outcomes.count(outcome)}") for outcome in (HOLDS, FAILS, UNKNOWN)]
+    found = [outcome for outcome in OUTCOMES if outcome in outcomes]
+    rows = [(outcome, f"{outcomes.count(outcome)}") for outcome in found]
     return markdown(("verdict", f"of {len(outcomes)} claims"), rows)
 
 

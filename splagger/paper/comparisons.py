@@ -13,16 +13,19 @@ from splagger.paper.verdicts import (
     FAILS,
     HOLDS,
     SEEDS,
+    SO_FAR,
     UNKNOWN,
     Finding,
     Region,
     Verdict,
+    advice,
     conclude,
     decide,
 )
-from splagger.paper_numbers import SCALES, Scale
+from splagger.paper_numbers import PAPER, SCALES, Scale
 from splagger.plots.styles import style_of
 from splagger.stats.estimates import (
+    Estimate,
     at_the_end,
     difference,
     estimate,
@@ -33,6 +36,7 @@ from splagger.stats.estimates import (
 from splagger.stats.evidence import COVERED, Evidence, Series
 from splagger.stats.selection import Chosen
 
+SHORTEST = 0.05  # fraction of the paper's frames from which on there is a verdict
 MEASURES = {over_training: "mean return over training", at_the_end: "return at the end of training"}
 
 
@@ -57,12 +61,25 @@ def _lacking(evidence: Evidence, *all_series: Series) -> str:
     for series in all_series:
         if evidence.members(series) is None:
             return f"no run of {name_of(series)} on {series.env}"
-        if evidence.lacks(series):
-            return f"runs of {name_of(series)} on {series.env} are shorter than the paper's"
+        if evidence.covered(series) < SHORTEST:
+            return f"runs of {name_of(series)} on {series.env} are much shorter than the paper's"
         if _enough(evidence, series) is None:
             return f"fewer than {SEEDS} seeds of {name_of(series)} on {series.env}"
     ends = [chosen.frames[-1] for s in all_series if (chosen := _enough(evidence, s))]
     return "the runs differ in length" if min(ends) < COVERED * max(ends) else ""
+
+
+def _so_far(evidence: Evidence, *all_series: Series) -> str:
+    """Returns how many of the paper's frames the shortest runs have, if they have fewer; otherwise nothing.
+
+    The text precedes the note of a finding: "at 6 of 60 million frames; ".
+    """
+    short = [series for series in all_series if evidence.lacks(series)]
+    if not short:
+        return ""
+    series = min(short, key=evidence.covered)
+    whole = PAPER[series.env].frames / 1e6
+    return f"at {evidence.covered(series) * whole:.3g} of {whole:.3g} million frames; "
 
 
 def _cut(chosen: list[Chosen]) -> list[np.ndarray]:
@@ -75,6 +92,11 @@ def _scale(env: str, curves: list[np.ndarray]) -> Scale:
     """Returns the scale. If `best` is not above `guess`, nothing was learned and there is no scale."""
     untrained = float(np.mean([c[:, 0].mean() for c in curves]))
     return SCALES.get(env) or Scale(untrained, float(max(at_the_end(c).mean() for c in curves)))
+
+
+def _finding(about: str, outcome: str, effect: Estimate, note: str, short: str) -> Finding:
+    """Returns a finding; `short` is that of `_so_far`."""
+    return Finding(about, SO_FAR[outcome] if short else outcome, effect, short + note)
 
 
 @dataclass(frozen=True)
@@ -111,8 +133,10 @@ class Comparison:
         effect = estimate(difference, first, second)
         probability = float(improvement(first, second))
         seeds = " and ".join(f"{len(c.curves)} ({c.source})" for c in chosen)
-        note = f"P(more) = {probability:.2f}; seeds: {seeds}"
-        return Finding(about, decide(effect, self.region), effect, note)
+        fewest = min(len(c.curves) for c in chosen)
+        note = f"P(more) = {probability:.2f}; seeds: {seeds}" + advice(effect, self.region, fewest)
+        short = _so_far(evidence, self.first, other)
+        return _finding(about, decide(effect, self.region), effect, note, short)
 
     def _names(self) -> str:
         return ", ".join(name_of(other) for other in self.others)
@@ -179,8 +203,10 @@ class Level:
         if lacking or chosen is None:
             return Finding(name_of(series), UNKNOWN, note=lacking)
         effect = estimate(lambda ends: ends.mean(axis=-1), at_the_end(chosen.curves))
-        note = f"seeds: {len(chosen.curves)} ({chosen.source})"
-        return Finding(name_of(series), decide(effect, self.region), effect, note)
+        seeds = len(chosen.curves)
+        note = f"seeds: {seeds} ({chosen.source})" + advice(effect, self.region, seeds)
+        outcome, short = decide(effect, self.region), _so_far(evidence, series)
+        return _finding(name_of(series), outcome, effect, note, short)
 
     def _names(self) -> str:
         return ", ".join(style_of(method).label for method in self.methods)
@@ -242,7 +268,8 @@ class Sooner:
         unsure = (outcome == HOLDS and early) or (outcome == FAILS and late)
         note = f"{first.mean() / 1e6:.3g} and {second.mean() / 1e6:.3g} million frames"
         note += f"; {early} and {late} seeds never reach the level" if early or late else ""
-        return Finding(about, UNKNOWN if unsure else outcome, effect, note)
+        short = _so_far(evidence, self.first, other)
+        return _finding(about, UNKNOWN if unsure else outcome, effect, note, short)
 
     def _frames(self, frames: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, int]:
         """Returns the frames [S] at which smoothed curves first reach the level, and the number that never do."""

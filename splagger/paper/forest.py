@@ -6,7 +6,15 @@ from pathlib import Path
 
 from splagger.paper.claims import Claim
 from splagger.paper.comparisons import Level
-from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN, Finding, Verdict
+from splagger.paper.verdicts import (
+    FAILS,
+    FAILS_SO_FAR,
+    HOLDS,
+    HOLDS_SO_FAR,
+    UNKNOWN,
+    Finding,
+    Verdict,
+)
 from splagger.paper_numbers import SCALES
 from splagger.plots.forest import (
     WIDE,
@@ -20,9 +28,12 @@ from splagger.plots.forest import (
 
 LOOKS = {
     HOLDS: Look(HOLDS, "#00765a", "o", "✓"),
+    HOLDS_SO_FAR: Look(HOLDS_SO_FAR, "#6fb8a5", "o", "✓"),
     FAILS: Look(FAILS, "#c1440e", "X", "✗"),
+    FAILS_SO_FAR: Look(FAILS_SO_FAR, "#e2a07f", "X", "✗"),
     UNKNOWN: Look(UNKNOWN, "#777777", "s", "?"),
 }
+SHORT = (HOLDS_SO_FAR, FAILS_SO_FAR)
 # Units of the claims' tests, in the order of the panels → (title, axis)
 UNITS = {
     "difference, fraction of the scale": (
@@ -63,7 +74,9 @@ def forest_panels(results: Results) -> list[ForestPanel]:
 def claims_picture(results: Results, kind: str, layout: Layout = WIDE) -> bytes:
     """Draws every claim with data, and lists the others, as PNG, PDF or SVG."""
     listed = [f"{c.section}: {c.sentence}" for c, v in results if not _has_effect(v)]
-    return forest_picture(forest_panels(results), list(LOOKS.values()), listed, kind, layout)
+    used = {finding.outcome for _, verdict in results for finding in verdict.findings}
+    looks = [look for outcome, look in LOOKS.items() if outcome in used or outcome not in SHORT]
+    return forest_picture(forest_panels(results), looks, listed, kind, layout)
 
 
 def claims_csv(results: Results) -> str:

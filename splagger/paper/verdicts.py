@@ -1,7 +1,7 @@
 """Verdicts from effects with intervals: one decision rule for every claim.
 
 A claim names a region of effects. It holds if the whole 95% interval lies in the region, and does not hold if no part
-of it does. Otherwise there is not enough data.
+of it does. Otherwise there is not enough data. If runs are shorter than the paper's, it holds or does not hold "so far".
 """
 
 import math
@@ -11,6 +11,11 @@ from typing import NamedTuple
 from splagger.stats.estimates import Estimate
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
+# Verdicts from runs that are shorter than the paper's; they are counted separately.
+SO_FAR = {HOLDS: "holds so far", FAILS: "does not hold so far", UNKNOWN: UNKNOWN}
+HOLDS_SO_FAR, FAILS_SO_FAR = SO_FAR[HOLDS], SO_FAR[FAILS]
+OUTCOMES = (HOLDS, HOLDS_SO_FAR, FAILS, FAILS_SO_FAR, UNKNOWN)
+FEASIBLE = 1_000  # seeds per method; more are not worth naming
 SEEDS = 3  # the minimum; with three seeds, an interval reaches from the worst to the best
 
 
@@ -37,6 +42,18 @@ class Verdict(NamedTuple):
     findings: tuple[Finding, ...]
 
 
+def advice(effect: Estimate, region: Region, seeds: int) -> str:
+    """Returns how many seeds an undecided comparison needs, in words; empty if it is decided."""
+    if decide(effect, region) != UNKNOWN:
+        return ""
+    needed = seeds_to_decide(effect, region, seeds)
+    if needed > FEASIBLE:
+        return (
+            "; the effect is so close to the boundary that no feasible number of seeds would decide"
+        )
+    return f"; about {max(needed, seeds + 1)} seeds each would decide if the effect stays the same"
+
+
 def decide(effect: Estimate, region: Region) -> str:
     """Returns the outcome: whether the interval lies in the region, outside of it, or across its boundary.
 
@@ -52,8 +69,23 @@ def decide(effect: Estimate, region: Region) -> str:
     return FAILS if effect.high <= region.low or region.high <= effect.low else UNKNOWN
 
 
+def seeds_to_decide(effect: Estimate, region: Region, seeds: int) -> int:
+    """Returns how many seeds would decide if the effect stayed the same: intervals shrink with √seeds.
+
+    n · (half of the interval / distance to the nearest boundary)², rounded up to two digits.
+
+    >>> seeds_to_decide(Estimate(1.0, 0.0, 2.0), Region(low=0.5), seeds=10)
+    40
+    """
+    distance = min(abs(effect.value - boundary) for boundary in region if math.isfinite(boundary))
+    needed = seeds * ((effect.high - effect.low) / 2 / max(distance, 1e-9)) ** 2
+    digits = max(0, math.floor(math.log10(max(needed, 1.0))) - 1)
+    return math.ceil(needed / 10**digits) * 10**digits
+
+
 def conclude(findings: Sequence[Finding]) -> Verdict:
     """Returns the verdict: a claim holds if all its parts hold, and is refuted if one part is."""
     outcomes = {finding.outcome for finding in findings}
-    outcome = next(o for o in (FAILS, UNKNOWN, HOLDS) if o in outcomes)
+    order = (FAILS, FAILS_SO_FAR, UNKNOWN, HOLDS_SO_FAR, HOLDS)
+    outcome = next(o for o in order if o in outcomes)
     return Verdict(outcome, tuple(findings))

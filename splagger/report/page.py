@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from splagger.paper.claims import evaluate_claims
 from splagger.paper.figures import BASELINES, ROWS
 from splagger.paper.forest import claims_picture, forest_panels
-from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN
+from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, UNKNOWN
 from splagger.paper_numbers import PAPER
 from splagger.plots.curves import curves_of
 from splagger.plots.draw import Drawn, picture
@@ -33,8 +33,20 @@ from splagger.stats.selection import FRESH, ONE_RATE, SAME
 from splagger.stats.variants import variants
 from splagger.tables import count
 
-CLASSES = {HOLDS: "holds", FAILS: "fails", UNKNOWN: "open"}
-PLURALS = {HOLDS: "hold", FAILS: "do not hold", UNKNOWN: "lack data"}
+CLASSES = {
+    HOLDS: "holds",
+    HOLDS_SO_FAR: "holds",
+    FAILS: "fails",
+    FAILS_SO_FAR: "fails",
+    UNKNOWN: "open",
+}
+PLURALS = {
+    HOLDS: "hold",
+    HOLDS_SO_FAR: "hold so far, in shorter runs than the paper's",
+    FAILS: "do not hold",
+    FAILS_SO_FAR: "do not hold so far, in shorter runs than the paper's",
+    UNKNOWN: "lack data",
+}
 VERDICTS = {outcome: f"verdict {name}" for outcome, name in CLASSES.items()}
 SEEDS = {
     FRESH: "fresh seeds",
@@ -94,6 +106,7 @@ def _summary(evidence: Evidence, results: Results) -> Markup:
     boxes = [
         tag("li", tag("b", str(counts[outcome]), class_=name), PLURALS[outcome])
         for outcome, name in CLASSES.items()
+        if counts[outcome] or outcome not in (HOLDS_SO_FAR, FAILS_SO_FAR)
     ]
     cost = effort(evidence.runs).words()
     text = f"{len(results)} claims of the paper (Beck et al., 2024), tested on recorded runs:"
@@ -103,9 +116,10 @@ def _summary(evidence: Evidence, results: Results) -> Markup:
 def _claims(results: Results) -> Markup:
     about = (
         "Each claim names a region of effects. It holds if the whole 95% bootstrap interval lies in the region, and "
-        "does not hold if no part of the interval does. Rates are chosen by mean return over training. Effects are "
-        "measured on seeds that the rate was not chosen on if there are enough. Differences between returns are "
-        "fractions of the scale from guessing to the best known policy."
+        "does not hold if no part of the interval does. “So far” marks runs that are shorter than the paper's. "
+        "Rates are chosen by mean return over training. Effects are measured on seeds that the rate was not chosen "
+        "on if there are enough. Differences between returns are fractions of the scale from guessing to the best "
+        "known policy."
     )
     decided = [pair for pair in results if pair[1].outcome != UNKNOWN]
     undecided = [pair for pair in results if pair[1].outcome == UNKNOWN]

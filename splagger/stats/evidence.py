@@ -117,10 +117,14 @@ class Evidence:
 
     def lacks(self, series: Series) -> bool:
         """Returns whether `series` has no run as long as the paper's."""
+        return self.covered(series) < COVERED
+
+    def covered(self, series: Series) -> float:
+        """Returns the trained fraction of the paper's frames; 0 without runs, 1 if the paper has no such experiment."""
         members, protocol = self.members(series), PAPER.get(series.env)
         if members is None:
-            return True
-        return protocol is not None and bool(members.frames[-1] < COVERED * protocol.frames)
+            return 0.0
+        return float(members.frames[-1] / protocol.frames) if protocol else 1.0
 
     def folders(self, series: Series) -> list[Path]:
         """Returns the folders of the runs that count for `series`, oldest first."""

@@ -10,7 +10,19 @@ from splagger.paper.claims import CLAIMS, evaluate_claims
 from splagger.paper.comparisons import AtLeast, Beats, Comparable, Fails, Learns, Sooner
 from splagger.paper.figures import ROWS
 from splagger.paper.trends import Decays, Flat, Grows, LikeOneOverT, Ordered, Persists
-from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN, Finding, Region, conclude, decide
+from splagger.paper.verdicts import (
+    FAILS,
+    FAILS_SO_FAR,
+    HOLDS,
+    HOLDS_SO_FAR,
+    UNKNOWN,
+    Finding,
+    Region,
+    advice,
+    conclude,
+    decide,
+    seeds_to_decide,
+)
 from splagger.paper_numbers import PAPER
 from splagger.plots.panels import CurvePanel
 from splagger.runs.analyses import AnalysisKey
@@ -126,15 +138,48 @@ def test_missing_methods_few_seeds_and_short_runs_leave_a_claim_open(tmp_path):
     write_run(tmp_path, "own", "rnn", learning(8))
     write_run(tmp_path, "own", "cnp", short)
     pairs = {
-        "runs of CNP on t-ls are shorter than the paper's": (RNN, (Series("t-ls", "cnp"),)),
-        "the runs differ in length": (Series("own", "rnn"), (Series("own", "cnp"),)),
+        (RNN, (Series("t-ls", "cnp"),)),
+        (Series("own", "rnn"), (Series("own", "cnp"),)),
     }
-    for note, pair in pairs.items():
+    for pair in pairs:
         for kind in (Beats, lambda *pair: Sooner(*pair, level=9.0)):
             (finding,) = kind(*pair).evaluate(Evidence.read(tmp_path)).findings
-            assert (finding.outcome, finding.note) == (UNKNOWN, note)
-    (finding,) = Learns("t-ls", ("cnp",), 4.0).evaluate(Evidence.read(tmp_path)).findings
-    assert finding.outcome == UNKNOWN and "shorter" in finding.note
+            assert (finding.outcome, finding.note) == (UNKNOWN, "the runs differ in length")
+    write_run(tmp_path, "t-ls", "pearl", lambda rate, seed: learning(8)(rate, seed)[:2])
+    (finding,) = Learns("t-ls", ("pearl",), 4.0).evaluate(Evidence.read(tmp_path)).findings
+    assert finding.outcome == UNKNOWN and "much shorter than the paper's" in finding.note
+
+
+def test_verdicts_from_runs_shorter_than_the_papers_say_so(tmp_path):
+    def half(final):
+        return lambda rate, seed: learning(final, noise=0.1)(rate, seed)[:21]
+
+    found = evidence(tmp_path, rnn=half(14), amrl=half(8))
+    tests = {
+        Beats(RNN, (OTHER,)): HOLDS_SO_FAR,
+        Beats(OTHER, (RNN,)): FAILS_SO_FAR,
+        Learns("t-ls", ("rnn",), 3.0): HOLDS_SO_FAR,
+        Fails("t-ls", ("rnn",), 3.0): FAILS_SO_FAR,
+    }
+    for test, expected in tests.items():
+        verdict = test.evaluate(found)
+        assert verdict.outcome == expected
+        assert verdict.findings[0].note.startswith("at 0.75 of 1.5 million frames; ")
+    parts = [Finding("", outcome) for outcome in (HOLDS, HOLDS_SO_FAR)]
+    assert conclude(parts).outcome == HOLDS_SO_FAR
+    assert conclude([*parts, Finding("", FAILS_SO_FAR)]).outcome == FAILS_SO_FAR
+    assert conclude([*parts, Finding("", FAILS)]).outcome == FAILS
+
+
+def test_seeds_to_decide_shrink_the_interval_to_the_boundary():
+    effect = Estimate(0.05, -0.05, 0.15)
+    needed = seeds_to_decide(effect, Region(low=0.02), seeds=10)
+    shrunk = 0.1 * math.sqrt(10 / needed)
+    assert decide(effect, Region(low=0.02)) == UNKNOWN
+    assert decide(Estimate(0.05, 0.05 - shrunk, 0.05 + shrunk), Region(low=0.02)) == HOLDS
+    assert f"about {needed} seeds" in advice(effect, Region(low=0.02), 10)
+    assert "no feasible number" in advice(effect, Region(low=0.0499), 10)
+    assert advice(Estimate(0.3, 0.2, 0.4), Region(low=0.02), 10) == ""
 
 
 def test_if_nothing_was_learned_there_is_no_scale(tmp_path):
