@@ -82,9 +82,15 @@ class Execution:
         self.group = compile_grid(self.config, self.race.groups[0])
         program, state = self._resume(self.race.program(self.group))
         events = self._events() if hosts.is_first() else None
-        saved, stop = time.monotonic(), StopRequest(self.view)
+        with StopRequest(self.view) as stop:  # also of further signals while it saves
+            self._work(program, state, events, stop)
+
+    def _work(
+        self, program: Program, state: States | None, events: Events | None, stop: StopRequest
+    ) -> None:
+        saved = time.monotonic()
         try:
-            with stop, self.view:
+            with self.view:
                 needed = ("block",) if state else ("init", "evaluate", "block")
                 seconds = round(stop.call(program.compile, *needed, worthwhile=False), 1)
                 self.record = replace(self.record, compile_seconds=seconds)

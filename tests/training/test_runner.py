@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 from dataclasses import replace
 
 import jax
@@ -16,7 +17,7 @@ import pytest
 import splagger
 from splagger.agents.loading import recreate
 from splagger.cli import main
-from splagger.errors import DivergedError, RunError
+from splagger.errors import DivergedError, Interrupted, RunError
 from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.stats.summary import summarize
@@ -186,6 +187,21 @@ def test_seeds_with_similar_names_are_different_members(tmp_path, monkeypatch):
     assert len(folder.record().stopped) == 1
     rows = splagger.curves(folder.path).groupby(["rate", "seed"]).size()
     assert rows.to_dict() == {(p.rate, p.seed): 3 for p in run.points} | {(1e-3, 1_000_000): 1}
+
+
+def test_a_second_sigterm_does_not_end_a_process_that_saves(tmp_path, monkeypatch):
+    """Linux sends several to the children of a process that is killed, one for each of its threads."""
+
+    def terminate(*args):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return args
+
+    save = runner.save_checkpoint
+    monkeypatch.setattr(runner, "save_checkpoint", lambda *args: save(*terminate(*args)))
+    with pytest.raises(Interrupted, match="stopped and saved"):
+        runner.execute(tiny(), tmp_path, show=False, on_metrics=terminate)
+    (folder,) = find_runs(tmp_path)
+    assert folder.saved_updates() == [folder.record().update] and not folder.record().finished
 
 
 def full_disk(*_, **__):
