@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from splagger.registry import EnvRow as EnvRow
     from splagger.spaces import Continuous as Continuous
     from splagger.spaces import Discrete as Discrete
+    from splagger.spaces import MultiDiscrete as MultiDiscrete
     from splagger.stats import compare as compare
     from splagger.training import curves as curves
     from splagger.training import train as train
@@ -59,7 +60,7 @@ _MODULES = {
     "splagger.plots": "plot",
     "splagger.ppo.settings": "PPOConfig",
     "splagger.registry": "ENVS EnvRow",
-    "splagger.spaces": "Continuous Discrete",
+    "splagger.spaces": "Continuous Discrete MultiDiscrete",
     "splagger.stats": "compare",
     "splagger.training": "curves train",
 }

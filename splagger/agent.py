@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
+from splagger.images import Image
 from splagger.memory import (
     Decoder,
     EmbeddingSizes,
@@ -23,6 +24,7 @@ from splagger.nn.scan import over_axes
 from splagger.policy import AbstractLatent, HyperPolicy
 from splagger.ranges import Positive, Size, check_fields
 from splagger.spaces import ActionSpace
+from splagger.vision import Vision
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Network:
     width_factor: Positive = 1.0  # multiplies the width of the method's encoder
     decoder_hidden: tuple[Size, ...] = (32, 32)  # of the decoder, if there is one
     decoder_predicts_state: bool = False  # besides rewards
+    image_channels: tuple[Size, ...] = (16, 32)  # of the layers that embed images, if there are any
 
     def __post_init__(self):
         check_fields(self, "network.")
@@ -47,18 +50,36 @@ class Network:
 
 
 class Interface(NamedTuple):
-    """What an agent must know about its environment: shapes, and the longest meta-episode."""
+    """What an agent must know about its environment: shapes, the longest meta-episode, and images in observations."""
 
     obs_size: int
     space: ActionSpace
     horizon: int
+    images: tuple[Image, ...] = ()
 
 
 class Normalizers(NamedTuple):
-    """Running moments of observations and of the memory's outputs. They are state, not parameters."""
+    """Running moments of observations and of the memory's outputs. They are state, not parameters.
+
+    Pixels have no moments. They are the first numbers of an observation, and the network divides them by a constant.
+    """
 
     obs: Moments
     output: Moments
+
+    def normalize(self, obs: Float[Array, " obs"]) -> Float[Array, " obs"]:
+        """Normalizes all numbers of an observation but the pixels."""
+        pixels = self._pixels(obs)
+        numbers = self.obs.normalize(obs[pixels:])
+        return jnp.concatenate([obs[:pixels], numbers]) if pixels else numbers
+
+    def update(self, obs: Float[Array, "n obs"], outputs: Float[Array, "n out"]) -> "Normalizers":
+        """Returns the moments of all data so far and these batches."""
+        numbers = obs[:, self._pixels(obs) :]
+        return Normalizers(self.obs.update(numbers), self.output.update(outputs))
+
+    def _pixels(self, obs: Array) -> int:
+        return obs.shape[-1] - self.obs.mean.shape[0]
 
 
 class ActionNoise(NamedTuple):
@@ -133,8 +154,8 @@ class Agent(eqx.Module):
 
     def normalizers(self) -> Normalizers:
         """Returns moments that have not seen any data."""
-        obs_size = self.policy.state_embedding.weight.shape[1]
-        return Normalizers(Moments.create(obs_size), Moments.create(self.memory.output_size))
+        numbers, outputs = self.policy.numbers, self.memory.output_size
+        return Normalizers(Moments.create(numbers), Moments.create(outputs))
 
     def sample_noise(self, latent_key: Key[Array, ""], action_key: Key[Array, ""]) -> ActionNoise:
         """Draws the random numbers behind one action. A replay of the action reuses them."""
@@ -207,7 +228,7 @@ class Agent(eqx.Module):
 
 def _policy_inputs(latent: AbstractLatent, output, obs, noise, normalizers: Normalizers):
     """Returns the policy's inputs (normalized observation, latent)."""
-    return normalizers.obs.normalize(obs), latent(output, noise, normalizers.output)
+    return normalizers.normalize(obs), latent(output, noise, normalizers.output)
 
 
 def first_steps(task_done: Bool[Array, "T *batch"]) -> Bool[Array, "T *batch"]:
@@ -225,8 +246,15 @@ def build(
     """Builds an untrained agent; vmap it over keys for many seeds."""
     network = network or Network()
     embedding_key, memory_key, policy_key, decoder_key = jr.split(key, 4)
-    obs_size, space, horizon = interface
-    embedding = TransitionEmbedding.create(embedding_key, obs_size, space, network.embedding)
+    obs_size, space, horizon, images = interface
+
+    def vision(key):
+        """Memory, policy and decoder have separate networks for images, as they have separate optimizers."""
+        return Vision.create(jr.fold_in(key, 1), images, network.image_channels)
+
+    embedding = TransitionEmbedding.create(
+        embedding_key, obs_size, space, network.embedding, vision(embedding_key)
+    )
     memory = SequenceModel.create(
         memory_key,
         input_size=embedding.output_size,
@@ -247,12 +275,15 @@ def build(
         network.state_embedding,
         network.latent_embedding,
         network.hidden,
+        vision(policy_key),
     )
-    decoder = _decoder(decoder_key, interface, network) if method.reconstruct else None
+    decoder = None
+    if method.reconstruct:
+        decoder = _decoder(decoder_key, interface, network, vision(decoder_key))
     return Agent(memory, method.latent, policy, decoder, space)
 
 
-def _decoder(key, interface: Interface, network: Network) -> Decoder:
+def _decoder(key, interface: Interface, network: Network, vision: Vision) -> Decoder:
     return Decoder.create(
         key,
         network.output_size // 2,
@@ -261,4 +292,5 @@ def _decoder(key, interface: Interface, network: Network) -> Decoder:
         network.embedding,
         network.decoder_hidden,
         network.decoder_predicts_state,
+        vision,
     )

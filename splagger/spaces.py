@@ -1,11 +1,12 @@
 """Action spaces: the size of an action, its encoding for a network, and its sampling noise."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Key, Num
+from jaxtyping import Array, Float, Int, Key, Num
 
 from splagger.errors import SettingError
 
@@ -19,6 +20,7 @@ class Discrete:
     """
 
     size: int
+    discrete: ClassVar[bool] = True
 
     def __post_init__(self):
         if self.size < 2:
@@ -39,10 +41,47 @@ class Discrete:
 
 
 @dataclass(frozen=True)
+class MultiDiscrete:
+    """Several numbers at once: number i is one of 0 … sizes[i]-1. Encoded as one-hot vectors side by side.
+
+    >>> MultiDiscrete((2, 3)).encode(jnp.array([1, 0])).tolist()
+    [0.0, 1.0, 1.0, 0.0, 0.0]
+    """
+
+    sizes: tuple[int, ...]
+    discrete: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if not self.sizes or min(self.sizes) < 1:
+            raise SettingError(
+                f"every number of an action must have at least 1 value, got sizes {self.sizes}"
+            )
+
+    @property
+    def size(self) -> int:
+        """The size of an encoded action."""
+        return sum(self.sizes)
+
+    def encode(self, action: Int[Array, " numbers"]) -> Float[Array, " size"]:
+        return jnp.concatenate(
+            [jax.nn.one_hot(action[i], size) for i, size in enumerate(self.sizes)]
+        )
+
+    def noise(self, key: Key[Array, ""]) -> Float[Array, " size"]:
+        """Draws Gumbel noise, as `Discrete` does."""
+        return jr.gumbel(key, (self.size,))
+
+    def zero(self) -> Array:
+        """Returns some valid action, for shapes."""
+        return jnp.zeros(len(self.sizes), jnp.int32)
+
+
+@dataclass(frozen=True)
 class Continuous:
     """Vectors of `size` real numbers, which networks take without encoding."""
 
     size: int
+    discrete: ClassVar[bool] = False
 
     def __post_init__(self):
         if self.size < 1:
@@ -62,4 +101,4 @@ class Continuous:
         return jnp.zeros(self.size)
 
 
-ActionSpace = Discrete | Continuous
+ActionSpace = Discrete | MultiDiscrete | Continuous

@@ -8,12 +8,18 @@ import numpy as np
 from splagger.agent import Interface
 from splagger.bridges import HostMetaEnv
 from splagger.bridges.gym_env import layout
-from splagger.bridges.space_data import SpaceData, bounds_of, flat_size, flatten, to_action
+from splagger.bridges.space_data import (
+    SpaceData,
+    action_space,
+    bounds_of,
+    flat_size,
+    flatten,
+    to_action,
+)
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import RunError, SettingError
-from splagger.spaces import ActionSpace, Continuous, Discrete
-
-_SPACES = {"Discrete": Discrete, "Continuous": Continuous}
+from splagger.images import Image
+from splagger.spaces import ActionSpace, Continuous, Discrete, MultiDiscrete
 
 
 @dataclass(frozen=True)
@@ -30,13 +36,14 @@ class SavedInterface:
     observations: SpaceData | None = None
     actions: SpaceData | None = None
     missing: str = ""
+    images: tuple[Image, ...] = ()
 
     def without_env(self, missing: str) -> "SavedInterface":
         """Returns a copy that says why there is no environment."""
         return replace(self, missing=missing)
 
     def sizes(self) -> Interface:
-        return Interface(self.obs_size, self.space, self.horizon)
+        return Interface(self.obs_size, self.space, self.horizon, self.images)
 
     def flatten(self, obs: Any, done: bool = False) -> np.ndarray:
         """Returns a Gymnasium observation in the agent's form; `done`: an episode of the task has just ended."""
@@ -53,10 +60,13 @@ class SavedInterface:
         return data
 
     def to_json(self) -> dict[str, Any]:
-        space = {"kind": type(self.space).__name__, "size": self.space.size}
+        space: dict[str, Any] = {"kind": type(self.space).__name__, "size": self.space.size}
+        if isinstance(self.space, MultiDiscrete):
+            space["sizes"] = list(self.space.sizes)
         sizes = {"obs_size": self.obs_size, "space": space, "horizon": self.horizon}
         spaces = {"observations": self.observations, "actions": self.actions}
-        return sizes | {"episodes": self.episodes} | spaces
+        images = {"images": [list(image) for image in self.images]} if self.images else {}
+        return sizes | {"episodes": self.episodes} | spaces | images
 
     @classmethod
     def from_json(cls, data: Any) -> "SavedInterface":
@@ -64,14 +74,12 @@ class SavedInterface:
         if not isinstance(data, dict):
             raise ValueError("its interface is not a JSON object")
         obs_size, horizon, episodes = (_size(data, k) for k in ("obs_size", "horizon", "episodes"))
-        space = data.get("space")
-        kind = _SPACES.get(str(space.get("kind"))) if isinstance(space, dict) else None
-        if kind is None:
-            raise ValueError(f"its action space is {space!r:.80}")
+        space = _space(data.get("space"))
         spaces = data.get("observations"), data.get("actions")
         if not all(found is None or isinstance(found, dict) for found in spaces):
             raise ValueError("its observations or actions are not JSON objects")
-        found = cls(obs_size, kind(_size(space, "size")), horizon, episodes, *spaces)
+        images = _images(data.get("images", []), obs_size)
+        found = cls(obs_size, space, horizon, episodes, *spaces, images=images)
         found._check_spaces()
         return found
 
@@ -81,11 +89,45 @@ class SavedInterface:
             if size != self.obs_size:
                 raise ValueError(f"its observations have {size} numbers, not {self.obs_size}")
         if self.actions is not None:
-            kind = {"Discrete": Discrete, "Box": Continuous}.get(str(self.actions.get("kind")))
-            if kind is not type(self.space) or flat_size(self.actions) != self.space.size:
+            fits = (
+                flat_size(self.actions) <= self.space.size
+            )  # also bounds the memory of the next line
+            if not fits or action_space(self.actions) != self.space:
                 raise ValueError("its actions do not have the size of its action space")
-            if kind is Continuous:
+            if isinstance(self.space, Continuous):
                 bounds_of(self.actions)
+
+
+def _space(data: Any) -> ActionSpace:
+    """Reads an action space; raises a ValueError if it is not one."""
+    match data:
+        case {"kind": "Discrete"}:
+            return Discrete(_size(data, "size"))
+        case {"kind": "Continuous"}:
+            return Continuous(_size(data, "size"))
+        case {"kind": "MultiDiscrete", "sizes": [*sizes]} if sizes and _are_sizes(sizes):
+            return MultiDiscrete(tuple(sizes))
+    raise ValueError(f"its action space is {data!r:.80}")
+
+
+def _images(data: Any, obs_size: int) -> tuple[Image, ...]:
+    """Reads the images of observations; raises a ValueError if they are wrong."""
+    images = []
+    for fields in data if isinstance(data, list) else [data]:
+        match fields:
+            case [height, width, channels, float() as scale, bool() as first, int() as codes] if (
+                _are_sizes([height, width, channels]) and 0 < scale < 2**31 and 0 <= codes < 256
+            ):
+                images.append(Image(height, width, channels, scale, first, int(codes)))
+            case _:
+                raise ValueError(f"its images are {fields!r:.80}")
+    if sum(image.size for image in images) > obs_size:
+        raise ValueError(f"its images have more values than its {obs_size} numbers")
+    return tuple(images)
+
+
+def _are_sizes(values: list[Any]) -> bool:
+    return all(type(value) is int and 1 <= value < 2**31 for value in values)
 
 
 def _size(data: dict[str, Any], name: str) -> int:
@@ -101,7 +143,8 @@ def interface_of(env: AbstractMetaEnv) -> SavedInterface:
     if isinstance(env, HostMetaEnv):
         found = layout(env.env)
         spaces = found.observations, found.actions
-    return SavedInterface(env.obs_size, env.space, env.horizon, env.episodes, *spaces)
+    sizes = env.obs_size, env.space, env.horizon, env.episodes
+    return SavedInterface(*sizes, *spaces, images=env.images)
 
 
 def needs_env(env: AbstractMetaEnv | SavedInterface, purpose: str) -> AbstractMetaEnv:

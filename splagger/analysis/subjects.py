@@ -36,7 +36,7 @@ class Subject(NamedTuple):
 def fresh(method: Method, row: EnvRow, seeds: Sequence[int]) -> Subject:
     """Returns untrained agents with the layer sizes of the environment's row."""
     env = row.meta
-    interface = Interface(env.obs_size, env.space, env.horizon)
+    interface = Interface(env.obs_size, env.space, env.horizon, env.images)
     keys = jnp.stack([keys_of(seed)[0] for seed in seeds])
     agents = _build_all(method, interface, row.network, keys)
     normalizers = jax.vmap(Agent.normalizers)(agents)

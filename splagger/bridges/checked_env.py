@@ -1,6 +1,9 @@
 """A Gymnasium environment whose every step is checked. Uses NumPy only, because it runs inside callbacks."""
 
+import contextlib
+import functools as ft
 import hashlib
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,6 +11,8 @@ import numpy as np
 
 from splagger.bridges.gym_env import GymEnv, layout
 from splagger.errors import FOREIGN_ERRORS, EnvError, cause_of, one_line
+
+TRIAL_STEPS, TRIAL_SECONDS = 20, 0.2
 
 
 class Outcome(NamedTuple):
@@ -140,6 +145,27 @@ class CheckedEnv:
 
     def _flag(self, obs: np.ndarray, done: bool) -> np.ndarray:
         return obs if self.episodes == 1 else np.append(obs, np.float32(done))
+
+
+@ft.cache
+def try_env(source: GymEnv) -> float:
+    """Starts a task and takes a few steps; returns the seconds per step.
+
+    Raises an EnvError that names the environment and what is wrong, before anything is compiled.
+    """
+    env = CheckedEnv(source, episodes=1)
+    zero = np.asarray(env.layout.spec.space.zero())
+    try:
+        env.reset(0)
+        started, steps = time.perf_counter(), 0
+        while steps < TRIAL_STEPS and time.perf_counter() - started < TRIAL_SECONDS:
+            steps += 1
+            if env.step(zero).task_done:
+                env.reset(steps)
+        return (time.perf_counter() - started) / steps
+    finally:
+        with contextlib.suppress(EnvError):
+            env.close()
 
 
 def _shown(value: Any) -> str:

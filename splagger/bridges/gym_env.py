@@ -14,20 +14,46 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.bridges.importing import add_working_directory, import_object, label_of
-from splagger.bridges.space_data import scale, space_data
+from splagger.bridges.space_data import (
+    SpaceData,
+    action_space,
+    flat_size,
+    flatten,
+    images_of,
+    scale,
+    space_data,
+    texts_of,
+    to_action,
+)
 from splagger.bridges.task_sampling import task_sampler
 from splagger.envs.protocol import EnvSpec
 from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of
 from splagger.ranges import Count, Workers, check_fields
-from splagger.spaces import Continuous, Discrete
+from splagger.spaces import ActionSpace
+
+
+class Package(NamedTuple):
+    """A package that registers ids when it is imported; `codes` are those of its images, see `Image`."""
+
+    name: str
+    codes: int = 0
+
+
+# beginning of an id → its package; ids of other packages are written "package:Id-v0"
+PACKAGES = {
+    "MiniGrid-": Package("minigrid", codes=11),
+    "BabyAI-": Package("minigrid", codes=11),
+    "ALE/": Package("ale_py"),
+    "popgym-": Package("popgym"),
+}
 
 
 @dataclass(frozen=True)
 class GymEnv:
     """The description of a Gymnasium environment. Equal settings mean equal environments.
 
-    - `source`: an id ("CartPole-v1", or "package:Id-v0" to import the package first), the import path of a
-      function ("package.module:make"), or the function itself.
+    - `source`: an id ("CartPole-v1", or "package:Id-v0" to import the package first; those in `PACKAGES` are
+      imported for their ids), the import path of a function ("package.module:make"), or the function itself.
     - `task`: how tasks are sampled: a name (see `task_sampling.TASK_SAMPLERS`), or a function rng → task or
       its import path.
     - `max_steps`: the time limit of an episode, in addition to the environment's own.
@@ -79,7 +105,11 @@ class GymEnv:
         """Returns everything that determines the environment's behavior, as plain data."""
         task = self.task if isinstance(self.task, str) else label_of("task", self.task)
         plain = {"kind": "GymEnv", "name": self.name, "task": task, "max_steps": self.max_steps}
-        return plain | ({"kwargs": self.arguments} if self.kwargs else {})
+        # Images and text were once flattened like other numbers: those runs have other digests.
+        found = layout(self)
+        newer = {"images": [list(image) for image in found.spec.images], "texts": list(found.texts)}
+        given = {"kwargs": self.arguments} | newer
+        return plain | {name: value for name, value in given.items() if value}
 
     def make(self) -> Any:
         """Creates the Gymnasium environment."""
@@ -107,7 +137,7 @@ class GymEnv:
         add_working_directory()
         given = {"disable_env_checker": True} | self.arguments
         mode = {"render_mode": "rgb_array"} if self.render else {}
-        return gymnasium.make(self.source, **(given | mode))
+        return gymnasium.make(registered(self.source), **(given | mode))
 
     def _function(self) -> Callable[..., Any]:
         return (
@@ -144,8 +174,9 @@ class Layout(NamedTuple):
     flatten: Callable[[Any], np.ndarray]
     shape: tuple[int, ...] | None  # the observation's before flattening; None if it is not an array
     action: Callable[[np.ndarray], Any]  # our action → Gymnasium's
-    observations: dict[str, Any] | None  # both spaces as plain data, see `space_data`
-    actions: dict[str, Any] | None
+    observations: SpaceData | None  # both spaces as plain data, see `space_data`
+    actions: SpaceData | None
+    texts: tuple[str, ...]  # names of the text that observations lack
 
 
 @ft.cache
@@ -157,13 +188,20 @@ def layout(source: GymEnv) -> Layout:
     try:
         obs, actions = (_space(source, env, f"{kind}_space") for kind in ("observation", "action"))
         task_sampler(source.name, source.task, env)  # raises if `task` is not valid
-        size = _flat_size(source, obs)
+        data, texts = space_data(obs), tuple(texts_of(obs))
+        images = images_of(data, _codes(source)) if data else ()
+        size = _flat_size(obs) if data is None or not texts else flat_size(data)
+        if not size:
+            raise _not_numbers(source, obs)
         space, action = _actions(source, actions)
         box = isinstance(obs, spaces.Box)
-        bounds = (float(obs.low.min()), float(obs.high.max())) if box else ()
-        spec = EnvSpec(source.name, size, space, _horizon(source, env), *bounds)
-        flatten, shape = ft.partial(spaces.flatten, obs), obs.shape if box else None
-        return Layout(spec, flatten, shape, action, space_data(obs), space_data(actions))
+        bounds = (float(obs.low.min()), float(obs.high.max())) if box else (-np.inf, np.inf)
+        limit = _horizon(source, env)
+        spec = EnvSpec(source.name, size, space, limit, *bounds, images=images)
+        ours = data is not None and (images or texts)
+        flat = ft.partial(flatten, data) if ours else ft.partial(spaces.flatten, obs)
+        shape = obs.shape if box else None
+        return Layout(spec, flat, shape, action, data, space_data(actions), texts)
     finally:
         with contextlib.suppress(*FOREIGN_ERRORS):  # an error above matters more
             env.close()
@@ -184,6 +222,7 @@ def _space(source: GymEnv, env: Any, name: str) -> Any:
 def _horizon(source: GymEnv, env: Any) -> int:
     """Returns the smallest time limit of an episode."""
     limits = [n for n in (*_limits(env), source.max_steps) if n is not None]
+    limits = limits or _own_limit(env)
     if not limits:
         raise SettingError(
             f"{source.name} does not say how long an episode can last: set max_steps= "
@@ -205,33 +244,64 @@ def _limits(env: Any) -> list[int | None]:
     return found
 
 
-def _flat_size(source: GymEnv, space: Any) -> int:
+def _own_limit(env: Any) -> list[int]:
+    """Returns the limit that an environment applies itself and calls `max_steps`, as MiniGrid does."""
+    found = getattr(env.unwrapped, "max_steps", None)
+    return [int(found)] if isinstance(found, int | np.integer) and found > 0 else []
+
+
+def _flat_size(space: Any) -> int:
+    """Returns the size of flattened observations; 0 if they cannot be flattened into numbers."""
     from gymnasium import spaces
 
     try:
-        size = spaces.flatdim(space) if space.is_np_flattenable else 0
+        return int(spaces.flatdim(space)) if space.is_np_flattenable else 0
     except (ValueError, NotImplementedError):
-        size = 0
-    if not size:
-        raise SettingError(
-            f"{source.name}: observations of {space} cannot be flattened into numbers; wrap the "
-            "environment so that it returns Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them"
-        )
-    return int(size)
+        return 0
 
 
-def _actions(source: GymEnv, space: Any):
+def _not_numbers(source: GymEnv, space: Any) -> SettingError:
+    return SettingError(
+        f"{source.name}: observations of {space} cannot be flattened into numbers; wrap the "
+        "environment so that it returns Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them"
+    )
+
+
+def _actions(source: GymEnv, space: Any) -> tuple[ActionSpace, Callable[[np.ndarray], Any]]:
     """Returns (our action space, function from our action to Gymnasium's)."""
     from gymnasium import spaces
 
+    data = space_data(space)
+    found = action_space(data)
+    if data is None or found is None:
+        raise SettingError(
+            f"{source.name}: actions of {space} are not supported, only Discrete, MultiDiscrete, MultiBinary and Box "
+            "of floats; wrap the environment"
+        )
     if isinstance(space, spaces.Discrete):
-        return Discrete(int(space.n)), lambda action: space.start + space.dtype.type(action)
-    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return Continuous(int(np.prod(space.shape))), ft.partial(scale, space)
-    raise SettingError(
-        f"{source.name}: actions of {space} are not supported, only Discrete and Box of floats; wrap the "
-        "environment (a small MultiDiscrete can be numbered as one Discrete)"
-    )
+        return found, lambda action: space.start + space.dtype.type(action)
+    if isinstance(space, spaces.Box):
+        return found, ft.partial(scale, space)
+    return found, ft.partial(to_action, data)
+
+
+def registered(name: str) -> str:
+    """Returns an id that Gymnasium can create: an unknown one gets the package that registers such ids."""
+    import gymnasium
+
+    package = package_of(name) if ":" not in name else None
+    return f"{package.name}:{name}" if package and name not in gymnasium.registry else name
+
+
+def package_of(name: str) -> Package | None:
+    """Returns the package of an id, with or without "package:" in front of it; None if it is not in `PACKAGES`."""
+    name = name.rpartition(":")[2]
+    return next((found for start, found in PACKAGES.items() if name.startswith(start)), None)
+
+
+def _codes(source: GymEnv) -> int:
+    package = package_of(source.source) if isinstance(source.source, str) else None
+    return package.codes if package else 0
 
 
 def is_function(source: str) -> bool:

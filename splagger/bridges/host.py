@@ -18,6 +18,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Num, UInt32
 
+from splagger.bridges.checked_env import try_env
 from splagger.bridges.gym_env import GymEnv, as_json, layout
 from splagger.bridges.importing import import_path_of, label_of
 from splagger.bridges.pool import BatchReset, BatchStep, History, Pool
@@ -72,6 +73,15 @@ class HostMetaEnv(AbstractMetaEnv):
         ends = out.terminated, out.truncated, out.episode_done, out.task_done
         return new, MetaStep(out.next_obs, out.reward, *ends)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        texts = ", ".join(layout(self.env).texts)
+        note = (
+            f"{self.env.name}: the agent does not see text ({texts}); if it tells tasks apart, wrap the environment "
+            "so that observations contain it as numbers"
+        )
+        return (note,) if texts else ()
+
     def flatten(self, obs: Any, done: bool = False) -> np.ndarray:
         """Returns a Gymnasium observation in the agent's form; `done`: an episode of the task has just ended."""
         flat = np.asarray(layout(self.env).flatten(obs), np.float32)
@@ -115,6 +125,14 @@ def pool_of(env: HostMetaEnv) -> Pool | WorkerPool:
     """Returns the pool of this process; it is created by the first call."""
     kind = WorkerPool if env.env.workers else Pool
     return kind(env.env, env.episodes, jax.local_device_count())
+
+
+def trial(env: AbstractMetaEnv) -> float:
+    """Tries a Gymnasium environment and returns the seconds of one step; 0 for an environment in JAX.
+
+    Raises an EnvError that names the environment and what is wrong with its first steps.
+    """
+    return try_env(env.env) if isinstance(env, HostMetaEnv) else 0.0
 
 
 def _reset(env: HostMetaEnv, seed: np.ndarray):

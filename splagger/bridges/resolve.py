@@ -88,7 +88,7 @@ def _spec(env: Any, name: str) -> EnvSpec:
             )
     if not isinstance(spec.space, ActionSpace):
         raise SettingError(
-            f"{name}: spec.space must be splagger.Discrete or Continuous, got {spec.space!r:.80}"
+            f"{name}: spec.space must be splagger.Discrete, MultiDiscrete or Continuous, got {spec.space!r:.80}"
         )
     return spec
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.envs.protocol import Drawable, Env
 from splagger.errors import SettingError
+from splagger.images import Image
 from splagger.ranges import Episodes, check
 from splagger.spaces import ActionSpace
 
@@ -66,6 +67,16 @@ class AbstractMetaEnv(eqx.Module):
     @property
     def space(self) -> ActionSpace:
         return self.env.spec.space
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The images at the beginning of each observation."""
+        return self.env.spec.images
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know before training, one sentence each."""
+        return ()
 
     @property
     def horizon(self) -> int:

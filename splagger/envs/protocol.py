@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Key
 
+from splagger.images import Image
 from splagger.spaces import ActionSpace
 
 Task = Any  # a pytree of arrays: all that distinguishes one task from another
@@ -15,7 +16,8 @@ class EnvSpec(NamedTuple):
     """The name, sizes and bounds of an environment.
 
     `horizon` is the largest number of steps in an episode; with `fixed_length`, every episode has exactly
-    `horizon` steps. That makes training faster, and training verifies it.
+    `horizon` steps. That makes training faster, and training verifies it. `images` are those at the beginning of
+    each observation.
     """
 
     name: str
@@ -26,6 +28,7 @@ class EnvSpec(NamedTuple):
     obs_high: float = math.inf
     action_names: tuple[str, ...] = ()
     fixed_length: bool = False
+    images: tuple[Image, ...] = ()
 
 
 class Step(NamedTuple):

@@ -13,7 +13,7 @@ from splagger.inspection.page import agent_data, page
 from splagger.inspection.pictures import pack
 from splagger.inspection.trace import Trace, trace
 from splagger.plots.styles import style_of
-from splagger.spaces import Discrete
+from splagger.spaces import Discrete, MultiDiscrete
 
 
 def inspect(
@@ -52,6 +52,11 @@ def _check(players: list[Player]) -> None:
     if not 1 <= len(players) <= 2:
         raise SettingError(f"a page shows one agent or two, got {len(players)}")
     envs = [player.environment("inspecting") for player in players]
+    if isinstance(envs[0].space, MultiDiscrete):
+        raise SettingError(
+            f"{_env_name(players[0])}: actions consist of several numbers, and the page shows only one per step; use "
+            "splagger watch or splagger evaluate"
+        )
     if envs[0] != envs[-1]:
         names = " and ".join(_env_name(player) for player in players)
         raise SettingError(

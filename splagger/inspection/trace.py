@@ -17,7 +17,7 @@ from splagger.analysis.remember import held_over_time, holds_maxima
 from splagger.bridges import unwrapped_errors
 from splagger.envs.protocol import ShowsSignal
 from splagger.memory import Memory, SequenceModel, Transition
-from splagger.policy.distributions import Categorical
+from splagger.policy.distributions import Categorical, ProductOfCategoricals
 from splagger.ppo.train import FRESH_STREAM
 
 _held = jax.jit(held_over_time, static_argnums=2)
@@ -144,6 +144,8 @@ def _decide(agent: Agent, memory: Memory, obs, key, normalizers: Normalizers) ->
     distribution, value = agent.policy_and_value(memory.output, obs, noise, normalizers)
     if isinstance(distribution, Categorical):
         numbers, spread = jax.nn.softmax(distribution.logits), None
+    elif isinstance(distribution, ProductOfCategoricals):
+        numbers, spread = distribution.probabilities(), None
     else:
         numbers, spread = distribution.mean, distribution.std
     return _Row(obs, distribution.mode(), numbers, spread, value, latent, memory.output, None)

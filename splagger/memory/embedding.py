@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Key, Num
 from splagger.nn import Linear, Preparable
 from splagger.ranges import Size
 from splagger.spaces import ActionSpace
+from splagger.vision import NO_IMAGES, Vision
 
 
 class Transition(NamedTuple):
@@ -40,6 +41,8 @@ class Nothing(eqx.Module):
 class TransitionEmbedding(Preparable):
     """x = [φ(s); φ(a); φ(r); φ(s')], where each φ is a linear layer with ReLU; s and s' share one.
 
+    If observations contain images, φ(s) is the linear layer of `vision(s)`.
+
     >>> from splagger.spaces import Discrete
     >>> embed = TransitionEmbedding.create(jr.key(0), 5, Discrete(4), EmbeddingSizes())
     >>> step = Transition(jnp.ones(5), jnp.int32(2), jnp.float32(1), jnp.ones(5))
@@ -51,17 +54,24 @@ class TransitionEmbedding(Preparable):
     action: Linear
     reward: Linear
     space: ActionSpace = eqx.field(static=True)
+    vision: Vision = NO_IMAGES
 
     @classmethod
     def create(
-        cls, key: Key[Array, ""], obs_size: int, space: ActionSpace, sizes: EmbeddingSizes
+        cls,
+        key: Key[Array, ""],
+        obs_size: int,
+        space: ActionSpace,
+        sizes: EmbeddingSizes,
+        vision: Vision = NO_IMAGES,
     ) -> "TransitionEmbedding":
         state_key, action_key, reward_key = jr.split(key, 3)
         return cls(
-            Linear.create(state_key, obs_size, sizes.state),
+            Linear.create(state_key, vision.output_size(obs_size), sizes.state),
             Linear.create(action_key, space.size, sizes.action),
             Linear.create(reward_key, 1, sizes.reward),
             space,
+            vision,
         )
 
     @property
@@ -79,17 +89,20 @@ class TransitionEmbedding(Preparable):
         layers = self.state, self.action, self.reward, self.state
         weight = jax.scipy.linalg.block_diag(*(layer.weight for layer in layers))
         return JoinedEmbedding(
-            Linear(weight, jnp.concatenate([layer.bias for layer in layers])), self.space
+            Linear(weight, jnp.concatenate([layer.bias for layer in layers])),
+            self.space,
+            self.vision,
         )
 
 
 class JoinedEmbedding(eqx.Module):
-    """x = ReLU(W [s; a; r; s'] + b)."""
+    """x = ReLU(W [s; a; r; s'] + b), where s and s' are what `vision` returns for the observations."""
 
     linear: Linear
     space: ActionSpace = eqx.field(static=True)
+    vision: Vision
 
     def __call__(self, transition: Transition) -> Float[Array, " x"]:
         obs, action, reward, next_obs = transition
-        action = self.space.encode(action)
+        obs, next_obs, action = self.vision(obs), self.vision(next_obs), self.space.encode(action)
         return jax.nn.relu(self.linear(jnp.concatenate([obs, action, reward[None], next_obs])))

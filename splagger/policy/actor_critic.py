@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from splagger.nn import MLP, Linear
 from splagger.nn.initializers import kaiming_uniform, normc, orthogonal
-from splagger.spaces import ActionSpace, Discrete
+from splagger.spaces import ActionSpace
 
 TANH_GAIN = 5 / 3
 
@@ -29,7 +29,7 @@ class ActorCritic(eqx.Module):
     ) -> "ActorCritic":
         actor_key, critic_key = jr.split(key)
         small = lambda key, shape: orthogonal(key, shape, gain=0.01)  # noqa: E731
-        head = small if isinstance(space, Discrete) else normc
+        head = small if space.discrete else normc
         return cls(
             _network(actor_key, (inputs, *hidden, space.size), head),
             _network(critic_key, (inputs, *hidden, 1), kaiming_uniform),

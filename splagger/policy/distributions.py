@@ -5,7 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from splagger.spaces import Continuous, Discrete
+from splagger.spaces import ActionSpace, Continuous, Discrete, MultiDiscrete
+
+IMPOSSIBLE = -1e30  # the logit of a value that a number does not have
 
 
 class Categorical(eqx.Module):
@@ -34,6 +36,48 @@ class Categorical(eqx.Module):
 
     def entropy(self) -> Float[Array, ""]:
         return -jnp.sum(jax.nn.softmax(self.logits) * jax.nn.log_softmax(self.logits))
+
+
+class ProductOfCategoricals(eqx.Module):
+    """Independent categorical distributions, one per number of the action: P(a) = Πᵢ softmax(logitsᵢ)ₐᵢ.
+
+    Log-probabilities and entropies are sums over the numbers. `logits` holds those of all numbers side by side.
+
+    >>> ProductOfCategoricals(jnp.array([0.0, 5.0, 9.0, 1.0, 2.0]), (2, 3)).mode().tolist()
+    [1, 0]
+    """
+
+    logits: Float[Array, " actions"]
+    sizes: tuple[int, ...] = eqx.field(static=True)
+
+    def sample(self, key: Key[Array, ""]) -> Int[Array, " numbers"]:
+        return self.perturbed(MultiDiscrete(self.sizes).noise(key))
+
+    def perturbed(self, noise: Float[Array, " actions"]) -> Int[Array, " numbers"]:
+        """Returns the sample that this noise of the action space gives."""
+        return jnp.argmax(self._rows(self.logits + noise), axis=1)
+
+    def mode(self) -> Int[Array, " numbers"]:
+        return jnp.argmax(self._rows(self.logits), axis=1)
+
+    def log_prob(self, action: Int[Array, " numbers"]) -> Float[Array, ""]:
+        one = lambda logits, number: Categorical(logits).log_prob(number)  # noqa: E731
+        return jax.vmap(one)(self._rows(self.logits), action).sum()
+
+    def entropy(self) -> Float[Array, ""]:
+        return jax.vmap(lambda row: Categorical(row).entropy())(self._rows(self.logits)).sum()
+
+    def probabilities(self) -> Float[Array, " actions"]:
+        """Returns the probability of every value of every number, side by side."""
+        each = jax.vmap(jax.nn.softmax)(self._rows(self.logits))
+        return jnp.concatenate([row[:size] for row, size in zip(each, self.sizes, strict=True)])
+
+    def _rows(self, x: Float[Array, " actions"]) -> Float[Array, "numbers values"]:
+        """Returns one row per number; shorter rows end with `IMPOSSIBLE` values."""
+        ends = [sum(self.sizes[: i + 1]) for i in range(len(self.sizes) - 1)]
+        short = lambda row: (0, max(self.sizes) - row.shape[0])  # noqa: E731
+        rows = jnp.split(x, ends)
+        return jnp.stack([jnp.pad(r, short(r), constant_values=IMPOSSIBLE) for r in rows])
 
 
 class DiagonalGaussian(eqx.Module):
@@ -68,4 +112,18 @@ class DiagonalGaussian(eqx.Module):
         return jnp.sum(0.5 + 0.5 * jnp.log(2 * jnp.pi) + jnp.log(self.std))
 
 
-Distribution = Categorical | DiagonalGaussian
+Distribution = Categorical | ProductOfCategoricals | DiagonalGaussian
+
+
+def distribution_of(
+    space: ActionSpace, numbers: Float[Array, " actions"], log_std: Float[Array, " actions"] | None
+) -> Distribution:
+    """Returns the distribution over a space's actions; `numbers` are logits or means, `log_std` is for the latter."""
+    match space:
+        case Discrete():
+            return Categorical(numbers)
+        case MultiDiscrete():
+            return ProductOfCategoricals(numbers, space.sizes)
+        case Continuous():
+            assert log_std is not None
+            return DiagonalGaussian(numbers, log_std)

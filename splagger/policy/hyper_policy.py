@@ -8,15 +8,17 @@ from jaxtyping import Array, Float, Key
 
 from splagger.nn import Linear
 from splagger.policy.actor_critic import ActorCritic
-from splagger.policy.distributions import Categorical, DiagonalGaussian, Distribution
+from splagger.policy.distributions import Distribution, distribution_of
 from splagger.policy.hypernetwork import Hypernetwork
-from splagger.spaces import ActionSpace, Discrete
+from splagger.spaces import ActionSpace
+from splagger.vision import NO_IMAGES, Vision
 
 
 class HyperPolicy(eqx.Module):
     """A base policy of h = tanh(W s), whose weights a hypernetwork generates from z = tanh(V latent).
 
-    The latent affects the action through the generated weights only.
+    The latent affects the action through the generated weights only. If observations contain images, s is what
+    `vision` returns for them.
 
     >>> from splagger.spaces import Discrete
     >>> policy = HyperPolicy.create(jr.key(0), 5, 24, Discrete(4))
@@ -29,6 +31,8 @@ class HyperPolicy(eqx.Module):
     latent_embedding: Linear
     hypernetwork: Hypernetwork
     log_std: Float[Array, " actions"] | None
+    space: ActionSpace = eqx.field(static=True)
+    vision: Vision = NO_IMAGES
 
     @classmethod
     def create(
@@ -40,15 +44,24 @@ class HyperPolicy(eqx.Module):
         state_embedding: int = 256,
         latent_embedding: int = 25,
         hidden: tuple[int, ...] = (256, 128),
+        vision: Vision = NO_IMAGES,
     ) -> "HyperPolicy":
         state_key, latent_key, base_key = jr.split(key, 3)
         base = ActorCritic.create(base_key, state_embedding, hidden, space)
         return cls(
-            Linear.create(state_key, obs_size, state_embedding),
+            Linear.create(state_key, vision.output_size(obs_size), state_embedding),
             Linear.create(latent_key, latent_size, latent_embedding),
             Hypernetwork.create(base, latent_embedding),
-            None if isinstance(space, Discrete) else jnp.zeros(space.size),
+            None if space.discrete else jnp.zeros(space.size),
+            space,
+            vision,
         )
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers of an observation are not pixels."""
+        features = self.vision.output_size(self.vision.pixels)
+        return self.state_embedding.weight.shape[1] - features
 
     def __call__(
         self, obs: Float[Array, " obs"], latent: Float[Array, " latent"]
@@ -89,9 +102,8 @@ class HyperPolicy(eqx.Module):
         return self.hypernetwork.policies(z), x
 
     def _embed(self, obs, latent):
-        return jnp.tanh(self.latent_embedding(latent)), jnp.tanh(self.state_embedding(obs))
+        state = self.state_embedding(self.vision(obs))
+        return jnp.tanh(self.latent_embedding(latent)), jnp.tanh(state)
 
     def _distribution(self, numbers) -> Distribution:
-        if self.log_std is None:
-            return Categorical(numbers)
-        return DiagonalGaussian(numbers, self.log_std)
+        return distribution_of(self.space, numbers, self.log_std)

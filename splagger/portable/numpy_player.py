@@ -2,9 +2,9 @@
 
 import functools as ft
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ class NumpyPlayer:
 
     Call `act` with an observation, `observe` with the outcome, and `reset` when a new task begins. Observations
     are those of the meta-episode: if a task has several episodes, the last number is the done flag. `context` is
-    the largest number of steps in a task, which only Transformers use.
+    the largest number of steps in a task, which only Transformers use. `sizes` are those of actions that consist of
+    several discrete numbers.
     """
 
     def __init__(
@@ -42,8 +43,12 @@ class NumpyPlayer:
         method: Mapping[str, Any],
         seed: int = 0,
         context: int = sys.maxsize,
+        sizes: Sequence[int] = (),
     ):
+        if any(".vision." in name for name in arrays):
+            raise SettingError("the NumPy player does not support images; use splagger.load")
         self._arrays, used = arrays, set[str]()
+        self._sizes, self._ends = tuple(sizes), np.cumsum(sizes, dtype=int)[:-1]
         self._random = np.random.default_rng(seed)
         self._latent = known(LATENTS, method["latent"]["kind"], "latent")
         self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method, context)
@@ -77,12 +82,13 @@ class NumpyPlayer:
         self.memory, self._obs = self._memory.empty, None
 
     def act(self, obs: Any, explore: bool = False) -> Any:
-        """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""
+        """Returns the most likely action, or a sampled one if `explore`: an int or an array."""
         self._obs = obs = _vector("obs", obs, self.obs_size)
         numbers = self._actor(*self._inputs(obs, None))
         if self._log_std is None:
             noise = self._random.gumbel(size=len(numbers)) if explore else 0
-            return int(np.argmax(numbers + noise))
+            chosen = [int(np.argmax(part)) for part in np.split(numbers + noise, self._ends)]
+            return np.array(chosen) if self._sizes else chosen[0]
         noise = self._random.standard_normal(len(numbers), np.float32) if explore else np.float32(0)
         return numbers + np.maximum(np.float32(1e-6), np.exp(self._log_std)) * noise
 
@@ -100,13 +106,14 @@ class NumpyPlayer:
     def probabilities(self, obs: Any, noise: Vector | None = None) -> Vector:
         """Returns the probability of every action, or the mean of a continuous one.
 
+        If an action consists of several numbers, these are the probabilities of all their values, side by side.
         `noise` replaces the random numbers behind a latent that is sampled (PEARL).
         """
         numbers = self._actor(*self._inputs(_vector("obs", obs, self.obs_size), noise))
         if not self.discrete:
             return numbers
-        powers = np.exp(numbers - numbers.max())
-        return powers / powers.sum()
+        powers = [np.exp(part - part.max()) for part in np.split(numbers, self._ends)]
+        return np.concatenate([part / part.sum() for part in powers])
 
     def value(self, obs: Any, noise: Vector | None = None) -> float:
         """Returns the critic's estimate of the discounted sum of scaled rewards."""
@@ -125,9 +132,21 @@ class NumpyPlayer:
     def _encoded(self, action):
         if not self.discrete:
             return _vector("action", action, self.action_size)
+        if self._sizes:
+            return self._encoded_numbers(np.asarray(action))
         if np.shape(action) != () or not 0 <= int(action) < self.action_size:
             raise SettingError(f"action must be one of 0 … {self.action_size - 1}, got {action}")
         return np.eye(1, self.action_size, int(action), dtype=np.float32)[0]
+
+    def _encoded_numbers(self, action):
+        """Returns one-hot vectors side by side, one per number of the action."""
+        valid = action.shape == (len(self._sizes),) and np.isin(action, range(max(self._sizes)))
+        if not np.all(valid) or np.any(action >= np.array(self._sizes)):
+            raise SettingError(
+                f"action must be {len(self._sizes)} numbers below {self._sizes}, got {action}"
+            )
+        pairs = zip(action, self._sizes, strict=True)
+        return np.concatenate([np.eye(1, n, int(a), dtype=np.float32)[0] for a, n in pairs])
 
 
 def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
@@ -135,9 +154,9 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
 
     `seed` is that of sampled actions.
     """
-    arrays, method, context = read_agent(path)
+    found = read_agent(path)
     try:
-        player = NumpyPlayer(arrays, method, seed, context)
+        player = NumpyPlayer(found.arrays, found.method, seed, found.horizon, found.sizes)
         _try(player)
     except UserError as error:
         raise RunError(f"{path}: {error}") from None
@@ -146,20 +165,33 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
     return player
 
 
-def read_agent(path: str | Path) -> tuple[Mapping[str, NDArray], dict[str, Any], int]:
-    """Returns the verified arrays of an agent file, the method's description, and the length of the longest task."""
+class AgentParts(NamedTuple):
+    """The verified arrays of an agent file, and what players need of its description."""
+
+    arrays: Mapping[str, NDArray]
+    method: dict[str, Any]
+    horizon: int  # the length of the longest task
+    sizes: tuple[int, ...]  # of actions that consist of several discrete numbers
+
+
+def read_agent(path: str | Path) -> AgentParts:
+    """Reads an agent file; raises a RunError if it is not one, or is damaged."""
     with open_agent(locate(path)) as file:
         arrays = file.arrays()
     try:
         method = file.description["run"]["method"]
-        horizon = file.description.get("interface", {}).get("horizon", sys.maxsize)
+        interface = file.description.get("interface", {})
+        horizon = interface.get("horizon", sys.maxsize)
+        sizes = interface.get("space", {}).get("sizes", [])
     except (KeyError, TypeError, AttributeError):
         raise RunError(
             f"{path} is not an agent that splagger wrote: it describes no method"
         ) from None
     if type(horizon) is not int or horizon < 1:
         raise RunError(f"{path} is damaged (its horizon is {horizon!r:.80})")
-    return arrays, method, horizon
+    if not isinstance(sizes, list) or not all(type(n) is int and n > 0 for n in sizes):
+        raise RunError(f"{path} is damaged (the sizes of its actions are {sizes!r:.80})")
+    return AgentParts(arrays, method, horizon, tuple(sizes))
 
 
 def _try(player: NumpyPlayer) -> None:

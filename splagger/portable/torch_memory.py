@@ -120,7 +120,7 @@ class TorchMemory(Module):
 
 def from_file(path: str | Path) -> TorchMemory:
     """Returns the memory of an agent file with its embedding; raises a UserError if it is not SplAgger's."""
-    arrays, method, _ = read_agent(path)
+    arrays, method, *_ = read_agent(path)
     aggregator = method["aggregator"]
     if method["encoder"] != "gru" or method["bottleneck"] or aggregator.get("kind") != "Max":
         raise SettingError(
@@ -136,6 +136,10 @@ def from_arrays(
     """Returns a memory with these arrays, which are named as in an agent file, below `name`."""
     _require_torch()
     names = [key for key in arrays if key.startswith(f"{name}.")]
+    if any(".vision." in key for key in names):
+        raise SettingError(
+            "PyTorch memories do not embed images; this agent's observations have some"
+        )
     ours = {key.removeprefix(f"{name}."): torch.tensor(np.float32(arrays[key])) for key in names}
     ours = {key.removeprefix("encoder."): tensor for key, tensor in ours.items()}
     embedding = None

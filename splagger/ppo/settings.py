@@ -88,7 +88,7 @@ class Config:
 
     @property
     def interface(self) -> Interface:
-        return Interface(self.env.obs_size, self.env.space, self.env.horizon)
+        return Interface(self.env.obs_size, self.env.space, self.env.horizon, self.env.images)
 
 
 class Tunables(NamedTuple):

@@ -118,10 +118,7 @@ def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[Train
     # those of the rollout, so that probability ratios start at 1.
     with jax.named_scope("replay"):
         memory, outputs = state.agent.replay(memory, rollout.transitions, rollout.task_done)
-    normalizers = Normalizers(
-        state.normalizers.obs.update(batch.obs),
-        state.normalizers.output.update(_flat(outputs)),
-    )
+    normalizers = state.normalizers.update(batch.obs, _flat(outputs))
     state = state._replace(
         actors=ActorState(actors.env, memory),
         normalizers=normalizers,

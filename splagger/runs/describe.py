@@ -7,7 +7,7 @@ import json
 from typing import Any, Protocol, runtime_checkable
 
 # Newer fields are left out of the description at their defaults, so that old digests stay valid.
-NEWER_FIELDS = {"update_noise": "stored"}
+NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
 
 
 @runtime_checkable

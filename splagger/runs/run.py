@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from splagger.aggregators import AbstractAggregator, check_aggregator
-from splagger.bridges import GymEnv, resolve
+from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
 from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError, UserError
@@ -230,6 +230,7 @@ class Run:
                 f"{self.row.name}: settings of an environment and a method must be plain numbers, strings and "
                 f"tuples ({error})"
             ) from None
+        trial(meta)
         if isinstance(meta, MetaEnv):
             check_env(meta.env)
         if self.method.skip < 1 and not _is_tested(self.method.aggregator):

@@ -186,7 +186,7 @@ class Unflattenable(Walk):
 class ManyActions(Walk):
     def __init__(self):
         super().__init__()
-        self.action_space = spaces.MultiDiscrete([2, 2])
+        self.action_space = spaces.Dict({"left": spaces.Discrete(2)})
 
 
 class Shifted(Walk):

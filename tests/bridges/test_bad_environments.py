@@ -154,7 +154,10 @@ SPECS = [
     ({"obs_size": 1}, "spec must be a splagger.envs.EnvSpec"),
     (EnvSpec("bad", "1", splagger.Discrete(2), 3), "spec.obs_size must be a positive integer"),  # pyright: ignore[reportArgumentType]
     (EnvSpec("bad", 1, splagger.Discrete(2), 0), "spec.horizon must be a positive integer, got 0"),
-    (EnvSpec("bad", 1, 2, 3), "spec.space must be splagger.Discrete or Continuous, got 2"),  # pyright: ignore[reportArgumentType]
+    (
+        EnvSpec("bad", 1, 2, 3),
+        "spec.space must be splagger.Discrete, MultiDiscrete or Continuous, got 2",
+    ),  # pyright: ignore[reportArgumentType]
 ]
 
 

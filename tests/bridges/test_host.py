@@ -282,7 +282,7 @@ def test_a_time_limit_wrapper_is_respected():
 
 REFUSED = [
     ({"kind": "Unflattenable"}, r"Unflattenable: observations of Sequence.* cannot be flattened"),
-    ({"kind": "ManyActions"}, r"ManyActions: actions of MultiDiscrete.* are not supported"),
+    ({"kind": "ManyActions"}, r"ManyActions: actions of Dict.* are not supported"),
     ({"max_steps": None}, r"Walk does not say how long an episode can last: set max_steps="),
     ({"max_steps": 0}, "max_steps must be at least 1, got 0"),
     (

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from splagger.portable import NumpyPlayer, generated, load
 from splagger.portable.encoders import ENCODERS
 from splagger.runs.describe import plain
 from splagger.runs.named_arrays import named_leaves
-from splagger.spaces import Continuous, Discrete
+from splagger.spaces import Continuous, Discrete, MultiDiscrete
 from tests.test_layers import loaded_by
 
 SMALL = Network(EmbeddingSizes(5, 3, 2), 6, 7, 4, (8, 6), width_factor=0.0625)
@@ -60,7 +61,9 @@ def pair(method, space, random):
     normalizers = drawn(jax.eval_shape(agent.normalizers), random)
     positive = lambda m: replace(m, variance=jnp.abs(m.variance) + 0.5)  # noqa: E731
     normalizers = type(normalizers)(*map(positive, normalizers))
-    return agent, normalizers, NumpyPlayer(named_leaves((agent, normalizers)), plain(method))
+    sizes = getattr(space, "sizes", ())
+    player = NumpyPlayer(named_leaves((agent, normalizers)), plain(method), sizes=sizes)
+    return agent, normalizers, player
 
 
 def check_equal(method, space, steps=9):
@@ -102,6 +105,30 @@ def test_every_method_acts_as_the_jax_agent(method):
 @pytest.mark.parametrize("name", ["splagger", "pearl"])
 def test_continuous_actions_equal_those_of_the_jax_agent(name):
     check_equal(METHODS[name], Continuous(3))
+
+
+def test_actions_of_several_numbers_equal_those_of_the_jax_agent():
+    random, space = np.random.default_rng(0), MultiDiscrete((2, 3))
+    agent, normalizers, player = pair(METHODS["splagger"], space, random)
+    memory, obs = agent.start(), random.normal(size=5).astype(np.float32)
+    inputs = memory.output, jnp.asarray(obs), jnp.zeros(0), normalizers
+    distribution: Any = agent.policy_and_value(*inputs)[0]
+    np.testing.assert_allclose(player.probabilities(obs), distribution.probabilities(), 1e-5, 1e-6)
+    chosen = player.act(obs)
+    np.testing.assert_array_equal(chosen, distribution.mode())
+    player.observe(chosen, 0.5, obs)
+    step = Transition(jnp.asarray(obs), jnp.asarray(chosen), jnp.float32(0.5), jnp.asarray(obs))
+    memory = agent.actor().observe(memory, step, False)
+    np.testing.assert_allclose(player.memory.output, memory.output, rtol=1e-5, atol=1e-5)
+    sampled = {tuple(player.act(obs, explore=True)) for _ in range(100)}
+    assert sampled <= set(np.ndindex(2, 3)) and len(sampled) > 1
+    with pytest.raises(SettingError, match=r"action must be 2 numbers below \(2, 3\), got \[0 3\]"):
+        player.observe(np.array([0, 3]), 0.0, obs)
+
+
+def test_images_are_refused_in_one_line():
+    with pytest.raises(SettingError, match=r"does not support images; use splagger\.load"):
+        NumpyPlayer({"0.policy.vision.networks.0.norm.scale": np.ones(3)}, {})
 
 
 def test_every_encoder_is_known():

@@ -11,12 +11,13 @@ import numpy as np
 from splagger.agent import Network
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
+from splagger.images import Image
 from splagger.memory import EmbeddingSizes
 from splagger.methods import METHODS, Method
 from splagger.ppo.normalizers import ReturnScale
 from splagger.ppo.settings import Config, PPOConfig, Tunables
 from splagger.ppo.train import TrainState, init, update
-from splagger.spaces import ActionSpace, Continuous, Discrete
+from splagger.spaces import ActionSpace, Continuous, Discrete, MultiDiscrete
 
 quick_update = jax.jit(update, static_argnums=0)  # shared by all tests: equal programs compile once
 NETWORK = Network(EmbeddingSizes(8, 4, 4), 8, 16, 5, (8,), 1 / 16, decoder_hidden=(8,))
@@ -49,6 +50,26 @@ class Probe(eqx.Module):
 
     def render(self, task, state, episode=0, episodes=1):
         raise NotImplementedError
+
+
+class Picture(eqx.Module):
+    """One step per episode: the action must repeat two numbers, the bright column and the bright row of a picture."""
+
+    @property
+    def spec(self):
+        return EnvSpec("picture", 75, MultiDiscrete((2, 3)), 1, images=(Image(5, 5, 3),))
+
+    def sample_task(self, key):
+        return jr.randint(key, (2,), 0, jnp.array([2, 3]))
+
+    def reset(self, key, task):
+        picture = jnp.zeros((5, 5, 3)).at[:, task[0], 0].set(255.0).at[task[1], :, 1].set(255.0)
+        return task, picture.ravel()
+
+    def step(self, key, task, state, action):
+        _, obs = self.reset(key, task)
+        right = jnp.mean(jnp.asarray(action == task, jnp.float32))
+        return state, Step(obs, right, jnp.ones((), bool), jnp.zeros((), bool))
 
 
 class Prize(Probe):

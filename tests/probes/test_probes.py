@@ -48,6 +48,14 @@ def test_the_better_arm_is_chosen():
 
 
 @pytest.mark.slow
+def test_a_picture_is_seen_and_both_numbers_of_the_action_are_learned():
+    """Guessing earns (1/2 + 1/3) / 2; a policy that does not see the picture cannot earn more."""
+    env = MetaEnv(probe_envs.Picture(), 1)
+    _, metrics = trained(env, updates=60, steps=16, method="memoryless")
+    assert (metrics["return"] > 0.9).all(), metrics["return"]
+
+
+@pytest.mark.slow
 def test_the_value_explains_observed_rewards():
     _, metrics = trained(MetaEnv(probe_envs.Fortune(), 1), updates=60, steps=16, clip=0.5)
     assert (metrics["explained_variance"] > 0.8).all()  # the mean over all updates
