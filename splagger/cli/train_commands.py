@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from splagger.cli.announcements import announce
 from splagger.cli.formatting import assignments, number, show
 from splagger.cli.launch_options import Where
 from splagger.errors import SettingError
@@ -173,6 +174,7 @@ class Train:
             print(
                 f"{frames:,} frames: rounded to whole evaluation intervals of {interval:,} frames"
             )
+        announce(run)
         folder, worked = execute(run, self.out, self.force, self.save_every)
         if not hosts.is_first():
             return
