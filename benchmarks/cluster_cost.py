@@ -4,8 +4,8 @@ Writes benchmarks/results/cluster-cost.json. Speeds come from the other files th
 H200; the schedule is simulated. Experiments start in the order of their length, the longest first, on the GPU with
 the fewest programs. Fresh seeds start after all sweeps, as in `splagger reproduce`.
 
-Two things were not measured. The simulations of robots were timed on two cores; here, each GPU has `CORES` of them, and
-speed grows in proportion. Of the robots' networks, only the size is known; they get the GPU's speed on T-LS.
+Robots are simulated on CPU cores, of which each GPU has `CORES`, as on the machine where they were measured. Of their
+networks, only the size is known; they get the GPU's speed on T-LS. The time to start a process is not counted.
 """
 
 import json
@@ -26,11 +26,12 @@ from splagger.stats.evidence import Evidence
 GPUS, PROGRAMS = (1, 8, 64), (1, 2, 3)
 FRESH = 10  # seeds, the default of `splagger reproduce`
 CORES = 16  # per GPU
-ROBOTS = {"cheetah-dir": "training", "walker": "walker_training"}  # keys of mujoco-cpu.json
+DIVIDED = 5  # GPUs that share an experiment with robots: one per learning rate
+ROBOTS = {"cheetah-dir": "training", "walker": "walker_training"}  # keys of mujoco-h200.json
 FILES = {"planning": "train-planning-h200", "mc-ls": "train-mc-ls-15-h200"}
 DEFAULT = "train-t-ls-h200"
 SIZES = {15: "train-t-ls-15-h200", 45: "train-t-ls-45-h200", 135: "train-t-ls-135-h200"}
-OTHERS = "growth-runs-gpu", "train-t-ls-lstm-h200", "mujoco-cpu", "together-planning-h200"
+OTHERS = "growth-runs-gpu", "train-t-ls-lstm-h200", "mujoco-h200", "together-planning-h200"
 
 
 @dataclass
@@ -65,33 +66,38 @@ def size_factor(runs: int) -> float:
     return float(np.interp(runs, sizes, [speed[n] for n in sizes])) / speed[15]
 
 
-def job_of(run: Run) -> Job:
-    """Returns the cost of an experiment from the measured speeds."""
-    name, frames = run.row.name, run.frames * run.size
+def jobs_of(run: Run, robot_gpus: int = 1) -> list[Job]:
+    """Returns the cost of an experiment from the measured speeds.
+
+    - `robot_gpus`: GPUs that share the members of an experiment with robots, as equal jobs.
+    """
+    name = run.row.name
+    shares = robot_gpus if name in ROBOTS else 1
+    members = run.size // shares
+    frames = run.frames * members
     family = next((f for prefix, f in FILES.items() if name.startswith(prefix)), DEFAULT)
     found = measured(family)
-    speed = found["frames_per_second_with_evaluation"] * size_factor(run.size)
+    speed = found["frames_per_second_with_evaluation"] * size_factor(members)
     if "lstm" in run.method.encoder:
         slow, fast = measured("train-t-ls-lstm-h200"), measured(DEFAULT)
         key = "frames_per_second_with_evaluation"
         speed *= slow[key] / fast[key]
     simulation = 0.0
     if name in ROBOTS:
-        robots = measured("mujoco-cpu")
-        per_core = robots["steps_per_second"]["240"][ROBOTS[name]] / robots["threads"]
-        simulation = frames / (per_core * CORES)
-    return Job(f"{name} {run.method.name}", found["compile_seconds"], frames / speed, simulation)
+        simulation = frames / measured("mujoco-h200")["after"][ROBOTS[name]]["median"]
+    costs = found["compile_seconds"], frames / speed, simulation
+    return [Job(f"{name} {run.method.name}", *costs) for _ in range(shares)]
 
 
-def paper() -> list[list[Job]]:
-    """Returns the jobs of the paper in two stages: sweeps, then fresh seeds at the best rates."""
+def paper() -> list[list[Run]]:
+    """Returns the experiments of the paper in two stages: sweeps, then fresh seeds at the best rates."""
     figures = select("all")
     with tempfile.TemporaryDirectory() as nothing:
         plans = sweeps(figures, Evidence.read(nothing))
     panels = [p for figure in figures for p in figure.panels if isinstance(p, CurvePanel)]
     names = dict.fromkeys(e.series.name for p in panels for e in p.entries if not e.series.given)
     fresh = [Run.create(*name, rates=[1e-3], seeds=range(100, 100 + FRESH)) for name in names]
-    return [[job_of(plan.run) for plan in plans], [job_of(run) for run in fresh]]
+    return [[plan.run for plan in plans], fresh]
 
 
 def makespan(jobs: Sequence[Job], gpus: int, programs: int, gain: dict[int, float]) -> float:
@@ -135,19 +141,22 @@ def measure() -> dict[str, Any]:
     rows = {r["programs"]: r["together"] for r in measured("together-planning-h200")["rows"]}
     gain = {n: rows[n] / rows[1] for n in rows}
     stages = paper()
-    parts = {
-        "without robots": [[job for job in jobs if not job.is_robot] for jobs in stages],
-        "all": stages,
-    }
+
+    def jobs(robot_gpus, robots=True):
+        runs = [[run for run in stage if robots or run.row.name not in ROBOTS] for stage in stages]
+        return [[job for run in stage for job in jobs_of(run, robot_gpus)] for stage in runs]
+
+    parts = {"without robots": jobs(1, robots=False), "all": jobs(1), "divided": jobs(DIVIDED)}
     found = []
     for name, chosen in parts.items():
         for gpus in GPUS:
             for programs in PROGRAMS:
-                seconds = sum(makespan(jobs, gpus, programs, gain) for jobs in chosen)
+                seconds = sum(makespan(stage, gpus, programs, gain) for stage in chosen)
                 found.append({"part": name, "gpus": gpus, "programs": programs, "seconds": seconds})
-    longest = max((job for jobs in stages for job in jobs), key=lambda job: job.length)
+    longest = max((job for stage in parts["all"] for job in stage), key=lambda job: job.length)
     return {
-        "experiments": {name: [len(jobs) for jobs in chosen] for name, chosen in parts.items()},
+        "jobs": {name: [len(stage) for stage in chosen] for name, chosen in parts.items()},
+        "divided_by": DIVIDED,
         "rows": found,
         "gain": gain,
         "longest": {"name": longest.name, "seconds": longest.length},

@@ -32,19 +32,17 @@ def cluster_cost() -> str:
     hours = {
         (row["part"], row["gpus"], row["programs"]): row["seconds"] / 3600 for row in found["rows"]
     }
+    experiments = {name: sum(numbers) for name, numbers in found["jobs"].items()}
     parts = {
-        "without robots": "without the robots",
-        "all": f"with the robots, {found['cores_per_gpu']} CPU cores per GPU",
+        "without robots": f"without the robots, {experiments['without robots']} experiments",
+        "all": f"with the robots, {experiments['all']} experiments",
+        "divided": f"with the robots, each of their experiments on {found['divided_by']} GPUs",
     }
     gpus = sorted({key[1] for key in hours})
     rows = [
-        (
-            f"{title} ({sum(found['experiments'][part]):,} experiments)",
-            f"{programs}",
-            *(f"{hours[part, number, programs]:.1f} h" for number in gpus),
-        )
+        (title, f"{n}", *(f"{hours[part, number, n]:.1f} h" for number in gpus))
         for part, title in parts.items()
-        for programs in (1, 3)
+        for n in ((1,) if part == "divided" else (1, 3))
     ]
     titles = [f"{number} GPU{'s' * (number > 1)}" for number in gpus]
     return markdown(("the paper", "programs per GPU", *titles), rows)
