@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.errors import SettingError
 from splagger.nn.encoder import AbstractEncoder
-from splagger.nn.initializers import uniform_fan_in
+from splagger.nn.initializers import uniform_fan_in, xavier_uniform
 from splagger.nn.layers import LayerNorm, Linear
 
 
@@ -22,7 +22,10 @@ class Cache(NamedTuple):
 
 
 class Attention(eqx.Module):
-    """Multi-head attention. Keys have no bias, because softmax is invariant to it."""
+    """Multi-head attention. Keys have no bias, because softmax is invariant to it.
+
+    Queries, keys and values start as one Xavier matrix [3n, n], with weights from U(±√(6/4n)); all biases start at 0.
+    """
 
     query: Linear
     key_weight: Float[Array, "token token"]
@@ -33,8 +36,10 @@ class Attention(eqx.Module):
     @classmethod
     def create(cls, key: Key[Array, ""], size: int, heads: int) -> "Attention":
         q, k, v, o = jr.split(key, 4)
-        linear = lambda key: Linear.create(key, size, size)  # noqa: E731
-        return cls(linear(q), uniform_fan_in(k, (size, size), size), linear(v), linear(o), heads)
+        xavier = lambda key: xavier_uniform(key, (size, size), 3 * size)  # noqa: E731
+        unbiased = lambda weight: Linear(weight, jnp.zeros(size))  # noqa: E731
+        output = unbiased(uniform_fan_in(o, (size, size), size))
+        return cls(unbiased(xavier(q)), xavier(k), unbiased(xavier(v)), output, heads)
 
     def __call__(self, query: Float[Array, " n"], tokens: Float[Array, "S n"], visible):
         """Attends from one token to the `visible` ones [S] among `tokens`."""

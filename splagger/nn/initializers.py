@@ -14,6 +14,14 @@ def uniform_fan_in(key: Key[Array, ""], shape: tuple[int, ...], fan_in: int) -> 
     return jr.uniform(key, shape, minval=-bound, maxval=bound)
 
 
+def xavier_uniform(
+    key: Key[Array, ""], shape: tuple[int, int], outputs: int | None = None
+) -> Float[Array, "out in"]:
+    """Draws from U(±√(6/(in + out))); `outputs` are those of a larger matrix of which this is a part."""
+    bound = (6 / (shape[1] + (outputs or shape[0]))) ** 0.5
+    return jr.uniform(key, shape, minval=-bound, maxval=bound)
+
+
 def orthogonal(
     key: Key[Array, ""], shape: tuple[int, int], gain: float = 1.0
 ) -> Float[Array, "out in"]:
