@@ -1,6 +1,5 @@
 """One small experiment for all tests of training. It is compiled once and shared by all processes."""
 
-import functools as ft
 import os
 import subprocess
 import sys
@@ -97,21 +96,22 @@ def contents(folder) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-@ft.cache
-def _compile(config, points, flags):
-    return program.compile_grid(config, points)
+_PROGRAMS: dict[tuple, program.Program] = {}
 
 
 def _compile_once(config, points):
     """Returns the program of a grid from memory.
 
-    It does not depend on the method's name. As in `Run.describe`, the number of updates matters only to schedules
-    and buffers.
+    It does not depend on the method's name, and its points are arguments. As in `Run.describe`, the number of
+    updates matters only to schedules and buffers.
     """
     config = replace(config, method=replace(config.method, name="any"))
     if not (config.ppo.anneal or config.method.reconstruct):
         config = replace(config, updates=1)
-    return _compile(config, tuple(points), os.environ.get("XLA_FLAGS"))
+    key = config, len(points), os.environ.get("XLA_FLAGS")
+    if key not in _PROGRAMS:
+        _PROGRAMS[key] = program.compile_grid(config, points)
+    return _PROGRAMS[key].bind(points)
 
 
 @pytest.fixture(scope="session", autouse=True)
