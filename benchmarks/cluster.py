@@ -26,7 +26,7 @@ from splagger.launchers.worker import Experiment, train_here
 from splagger.runs.provenance import provenance
 from tests.tiny import BATCH, tiny
 
-EXPERIMENTS, UPDATES = 6, 100
+EXPERIMENTS, UPDATES = 4, 100
 RATES = [10.0**-k for k in range(2, 2 + EXPERIMENTS)]
 
 

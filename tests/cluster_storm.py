@@ -38,10 +38,16 @@ UPDATES = 1500
 MEMORY = 80_000_000  # bytes of each node's object store, which is hardly used
 # The events of a storm in proportion. Those that take long are rare.
 COMMON = ("worker killed", "worker asked to stop", "node killed", "node removed")
-RARE = ("command killed", "command asked to stop", "head restarted")
-EVENTS = (*COMMON, *RARE, *COMMON, "nodes lost while workers are paused", *COMMON, *RARE[:2])
-# Ray's own settings: it notices within seconds that its head is gone, and prints no more than errors.
+RARE = (
+    "command killed",
+    "command asked to stop",
+    "head restarted",
+    "nodes lost while workers are paused",
+)
+EVENTS = (*COMMON, *RARE, *(5 * COMMON), *RARE[:2])
+# Settings of Ray: workers are as fast as other processes, and it notices within seconds that its head is gone.
 RAY = {
+    "RAY_worker_niceness": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
@@ -127,15 +133,16 @@ class Storm:
             "nodes lost while workers are paused": self.lose_node,
         }
 
-    def wait_for_training(self, since: float, limit: float = 300.0) -> bool:
-        """Waits until a worker has saved after `since`; returns False once the command has ended."""
-        started = time.monotonic()
-        while self.command.poll() is None and time.monotonic() - started < limit:
-            saved = [p.stat().st_mtime for p in self.out.glob("*/*/*/checkpoints/*") if p.exists()]
-            if max(saved, default=0.0) > since and self.workers():
-                return True
+    def wait_for_worker(self, since: float) -> bool:
+        """Waits for a worker, and often until one has saved after `since`; returns False if the command ended."""
+        wanted = since if self.rng.random() < 0.6 else 0.0
+        while self.command.poll() is None:
+            with contextlib.suppress(FileNotFoundError):  # old checkpoints are removed
+                saved = [p.stat().st_mtime for p in self.out.glob("*/*/*/checkpoints/*")]
+                if max(saved, default=0.0) > wanted and self.workers():
+                    return True
             time.sleep(0.1)
-        return self.command.poll() is None
+        return False
 
     def close(self) -> None:
         self.command.kill()
@@ -171,7 +178,7 @@ def one_round(out: Path, plan: list[str], rng: random.Random) -> int:
     """Trains the sweep under the planned events, as long as it trains; returns the command's exit code."""
     storm, since = Storm(out, rng), 0.0
     try:
-        while plan and storm.wait_for_training(since):
+        while plan and storm.wait_for_worker(since):
             time.sleep(rng.uniform(0.0, 2.0))
             print(f"{time.strftime('%X')} {plan[-1]}, {len(content(out))} finished", flush=True)
             storm.events()[plan.pop()]()
