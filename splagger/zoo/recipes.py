@@ -26,9 +26,12 @@ MEDIUM = {
 
 
 # Shorter rollouts of more environments: as many frames per update, in fewer steps one after the other.
-MAZE = {"ppo.envs": 28, "ppo.steps": 400, "ppo.clip": 0.2, "ppo.eval_interval": 5}
+MAZE = {"ppo.envs": 28, "ppo.steps": 400, "ppo.clip": 0.2, "ppo.eval_interval": 10}
 MINE = {"ppo.envs": 32, "ppo.steps": 400, "ppo.clip": 0.2, "ppo.eval_interval": 5}
 MINE |= {"ppo.anneal": False, "ppo.entropy": 0.01}
+PLANNING = {"ppo.envs": 112, "ppo.steps": 100, "ppo.clip": 0.2, "ppo.eval_interval": 40}
+PLANNING |= {"ppo.discount": 0.97, "ppo.entropy": 0.003, "ppo.eval_tasks": 64}
+SELDOM = {"ppo.eval_interval": 20}
 REPEAT_FIRST = "gym:popgym:popgym-RepeatFirstEasy-v0"
 
 
@@ -60,11 +63,59 @@ class Recipe:
 
 RECIPES: dict[str, Recipe] = {
     "t-ls/splagger": Recipe("t-ls", "splagger", 600_000, full_size=Interval(16.0, 15.91, 16.0)),
+    "t-ls/rnn": Recipe(
+        "t-ls", "rnn", 8_176_000, (3e-3, 1e-3), 4, COMPACT, MAZE, Interval(2.11, 1.61, 4.74)
+    ),
+    "t-agreement/splagger": Recipe(
+        "t-agreement",
+        "splagger",
+        2_000_000,
+        (1e-3,),
+        4,
+        COMPACT,
+        MAZE,
+        Interval(15.78, 15.58, 15.89),
+    ),
+    "t-agreement/rnn": Recipe(
+        "t-agreement",
+        "rnn",
+        8_176_000,
+        (3e-3, 1e-3),
+        4,
+        COMPACT,
+        MAZE,
+        Interval(15.73, 15.17, 15.97),
+    ),
     "t-latent/splagger": Recipe(
         "t-latent", "splagger", 800_000, full_size=Interval(15.39, 15.23, 15.61)
     ),
+    "t-latent/rnn": Recipe("t-latent", "rnn", 800_000, full_size=Interval(15.44, 15.25, 15.62)),
+    "planning/splagger": Recipe(
+        "planning",
+        "splagger",
+        20_608_000,
+        (1e-3, 5e-4),
+        3,
+        MEDIUM,
+        PLANNING,
+        Interval(22.33, 21.11, 24.17),
+    ),
+    "planning/rnn": Recipe(
+        "planning",
+        "rnn",
+        21_056_000,
+        (1e-3, 5e-4),
+        3,
+        MEDIUM,
+        PLANNING,
+        Interval(25.33, 24.79, 26.32),
+    ),
     "mc-ls/splagger": Recipe("mc-ls", "splagger", 1_500_000, settings=MINE),
+    "mc-ls/rnn": Recipe("mc-ls", "rnn", 6_000_000, seeds=4, settings=MINE | SELDOM),
     "cheetah-dir-small/splagger": Recipe("cheetah-dir-small", "splagger", 1_500_000, network={}),
+    "cheetah-dir-small/rnn": Recipe("cheetah-dir-small", "rnn", 1_920_000, seeds=3, network={}),
+    "goal-grid/splagger": Recipe("goal-grid", "splagger", 5_000_000, seeds=4, settings=SELDOM),
+    "dark-room/splagger": Recipe("dark-room", "splagger", 9_830_400, seeds=4, settings=SELDOM),
     "repeat-first/splagger": Recipe(
         REPEAT_FIRST, "splagger", 400_000, (3e-3,), settings={"env.max_steps": 60}
     ),

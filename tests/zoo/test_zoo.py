@@ -89,7 +89,7 @@ def check_card(name, tasks):
     assert abs(score.mean - card.mean) <= 2 * (score.margin + card.margin) + 1e-6
 
 
-@pytest.mark.parametrize("name", ["t-ls/splagger", "t-latent/splagger"])
+@pytest.mark.parametrize("name", ["t-ls/splagger", "planning/splagger"])
 def test_two_agents_earn_what_their_cards_say(name):
     check_card(name, 200)
 
@@ -124,8 +124,8 @@ def test_a_file_or_folder_comes_before_the_zoo(tmp_path, monkeypatch):
 
 UNKNOWN = {
     "t-ls/splager": "did you mean t-ls/splagger",
-    "t-ls": "did you mean t-ls/splagger",
-    "mc-ls/splager": "did you mean mc-ls/splagger",
+    "t-ls": "did you mean t-ls/rnn or t-ls/splagger",
+    "planing/splagger": "did you mean planning/splagger",
 }
 
 
