@@ -21,6 +21,9 @@ class Silent:
     def begin(self, seconds: float) -> None:
         """Called after compilation, with the seconds it took."""
 
+    def untrained(self, returns: Sequence[float]) -> None:
+        """Called once before training, with the return of each member."""
+
     def show(self, update: int, frames: int, rate: float, returns: Sequence[float]) -> None:
         """Called after each block of updates.
 
@@ -62,15 +65,17 @@ class Lines(Silent):
     def begin(self, seconds):
         self.write(f"{self.title}  compiled in {seconds:.0f} s, training …")
 
+    def untrained(self, returns):
+        self.write(f"{self.title}  before training  {best_of(returns)}")
+
     def show(self, update, frames, rate, returns):
         now = time.monotonic()
         if now - self.last < self.every and update < self.updates:
             return
         self.last = now
-        best = max((r for r in returns if math.isfinite(r)), default=math.nan)
         self.write(
             f"{self.title}  update {update}/{self.updates}  {frames:,} frames per run  {rate:,.0f} frames/s"
-            f"  {self.remaining(update, frames, rate)}  best return {best:.2f}"
+            f"  {self.remaining(update, frames, rate)}  {best_of(returns)}"
         )
 
     def narrow(self, members):
@@ -111,6 +116,9 @@ class LiveView(Lines):
     def begin(self, seconds):
         self.live.update(f"{self.title}: compiled in {seconds:.0f} s, training …")
 
+    def untrained(self, returns):
+        self.live.update(f"{self.title}: training … {best_of(returns)} before training")
+
     def show(self, update, frames, rate, returns):
         from rich.console import Group
         from rich.progress_bar import ProgressBar
@@ -141,6 +149,12 @@ class LiveView(Lines):
 
     def warn(self, text):
         self.note(f"WARNING: {text}", "bold red")
+
+
+def best_of(returns: Sequence[float]) -> str:
+    """Returns the best finite return as text."""
+    best = max((r for r in returns if math.isfinite(r)), default=math.nan)
+    return f"best return {best:.2f}"
 
 
 def choose(

@@ -158,6 +158,7 @@ class Execution:
                 "infinity in its rewards and observations"
             )
         self._append(metrics, None)
+        self.view.untrained([float(r) for r in metrics["return"]])
         return state
 
     def _resume(self, program: Program) -> tuple[Program, States]:

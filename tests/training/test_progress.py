@@ -36,6 +36,15 @@ def test_lines_show_the_progress_of_a_run():
     assert "0:06 to go" in first  # 2 updates × 80 frames × 4 runs at 100 frames per second
 
 
+def test_the_return_before_training_is_the_first_result(capsys):
+    written = []
+    progress.Lines("title", tiny().points, 3, write=written.append).untrained(RETURNS)
+    assert written == ["title  before training  best return 2.50"]
+    with progress.LiveView("title", tiny().points, 3) as view:
+        view.untrained(RETURNS)
+    assert "best return 2.50 before training" in capsys.readouterr().err
+
+
 def test_rare_lines_include_the_first_the_last_and_notes():
     assert len(updates(lines(every=0.0))) == 3
     rare = lines(every=1000.0)
