@@ -24,7 +24,7 @@ from docs.catalog_tables import (
     zoo,
     zoo_rounding,
 )
-from docs.cluster_tables import cluster_cost
+from docs.cluster_tables import cluster_cost, cluster_overhead, cluster_storm
 from docs.fidelity_tables import pearl_noise, planning_by_rate, planning_details
 from docs.paper_tables import (
     claim_counts,
@@ -79,6 +79,8 @@ TABLES: dict[str, Callable[[], str]] = {
         together,
         storm,
         saving,
+        cluster_storm,
+        cluster_overhead,
         cluster_cost,
         beyond_encoders,
         beyond_gradients,
