@@ -13,8 +13,8 @@ TARGET = Path(__file__).parent / "images" / "map.svg"
 
 # Rows of the picture, from what everything rests on to what rests on everything.
 ROWS = (
-    ("errors", "ranges", "files", "tables", "spaces", "paper_numbers", "gymnasium_ids"),
-    ("nn", "portable", "zoo"),
+    ("errors", "ranges", "files", "tables", "spaces", "images", "paper_numbers", "gymnasium_ids"),
+    ("nn", "vision", "portable", "zoo"),
     ("memory", "aggregators", "policy"),
     ("methods", "agent", "envs"),
     ("ppo", "registry", "bridges"),
