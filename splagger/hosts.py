@@ -131,7 +131,7 @@ def _exchange(data: np.ndarray) -> np.ndarray:
 
     try:
         return multihost_utils.process_allgather(data)
-    except jax.errors.JaxRuntimeError as error:
+    except (RuntimeError, ValueError) as error:  # XLA's errors of a connection are of both kinds
         raise Interrupted(
             f"another process of this experiment has ended ({one_line(error)}); the same command continues from "
             "the last checkpoint",
