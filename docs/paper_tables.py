@@ -7,6 +7,7 @@ from splagger.paper.reproduce import commands
 from splagger.paper.verdicts import FAILS, HOLDS, OUTCOMES, UNKNOWN
 from splagger.plots.draw import picture
 from splagger.plots.export import drawable
+from splagger.plots.forest import NARROW, WIDE
 from splagger.plots.panels import AnalysisPanel, Figure, Panel
 from splagger.plots.styles import style_of
 from splagger.report.tables import claims_table, returns_table
@@ -59,7 +60,8 @@ def pictures() -> dict[str, bytes]:
     """Name → SVG of every figure for which there are data, and of all claims."""
     drawn = {name: drawable(figure, evidence()) for name, figure in FIGURES.items()}
     found = {name: picture(FIGURES[name], lines, "svg") for name, lines in drawn.items() if lines}
-    return found | {"claims": claims_picture(verdicts(), "svg")}
+    claims = {"claims": WIDE, "claims-narrow": NARROW}
+    return found | {name: claims_picture(verdicts(), "svg", on) for name, on in claims.items()}
 
 
 def returns() -> str:
