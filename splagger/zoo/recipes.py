@@ -62,7 +62,7 @@ class Recipe:
 
 
 RECIPES: dict[str, Recipe] = {
-    "t-ls/splagger": Recipe("t-ls", "splagger", 600_000, full_size=Interval(16.0, 15.91, 16.0)),
+    "t-ls/splagger": Recipe("t-ls", "splagger", 600_000, full_size=Interval(16.0, 16.0, 16.0)),
     "t-ls/rnn": Recipe(
         "t-ls", "rnn", 8_176_000, (3e-3, 1e-3), 4, COMPACT, MAZE, Interval(2.11, 1.61, 4.74)
     ),

@@ -86,7 +86,7 @@ def check_card(name, tasks):
     """An agent earns what its card says: the intervals of both returns overlap."""
     card = cards()[name]
     score = splagger.evaluate(splagger.load(name, trust=True), tasks, seed=7)[1]
-    assert abs(score.mean - card.mean) <= 2 * (score.margin + card.margin) + 1e-6
+    assert abs(score.mean - card.mean) <= 2 * (score.margin + card.margin) + 1e-3
 
 
 @pytest.mark.parametrize("name", ["t-ls/splagger", "planning/splagger"])
