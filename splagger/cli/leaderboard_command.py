@@ -72,7 +72,7 @@ class Leaderboard:
             run = self.grid.run(env, method)
             chosen = evidence.unbiased(Series(run.row.name, run.method_path or run.method.name))
             if self.fresh and chosen is not None and chosen.source != FRESH:
-                seeds = {"seeds": self.fresh, "first_seed": FIRST_FRESH_SEED}
+                seeds = {"seeds": self.fresh, "first_seed": FIRST_FRESH_SEED, "race": False}
                 grid = replace(self.grid, rates=(repr(float(chosen.rate)),), **seeds)
                 found.append(grid.run(env, method))
         return found

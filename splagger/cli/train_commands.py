@@ -53,6 +53,8 @@ class Grid:
     swept: Annotated[_Swept, tyro.conf.arg(name="")] = field(default_factory=_Swept)  # pyright: ignore[reportInvalidTypeForm]
     set: tuple[str, ...] = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
+    race: bool = False
+    """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race."""
     small: bool = False
     """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others."""
     full: bool = False
@@ -77,7 +79,8 @@ class Grid:
                 raise SettingError(
                     f"{option} and --set {axis.setting}=… are one setting; give only one of them"
                 )
-        run = Run.create(env, method, self.frames, overrides, self.episodes, seeds=seeds, **axes)
+        grid = {"race": self.race, "seeds": seeds} | axes
+        run = Run.create(env, method, self.frames, overrides, self.episodes, **grid)
         if small and not self.small:
             print(
                 f"{env} on a CPU: compact network, and rate {SMALL_RATE:g} unless --rates says otherwise; --full uses "
