@@ -164,9 +164,9 @@ def test_trained_agents_come_from_the_run_folder(trained, tmp_path, capsys):
     args = ["--run", str(trained), "--out", str(tmp_path)]
     args += ["--real", "--every-seed", "--length", "6"]
     main(["analyze", "gradient-inputs", *args])
-    assert capsys.readouterr().out.split() == [
-        str(tmp_path / "gradient-inputs/t-ls-small/values.csv")
-    ]
+    folder = tmp_path / "gradient-inputs" / "t-ls-small"
+    written = [str(folder / name) for name in ("values.csv", "gradient-inputs.png")]
+    assert capsys.readouterr().out.split() == written
     folder = tmp_path / "gradient-inputs" / "t-ls-small"
     rows = read_values(folder).itertuples()
     assert {(v.method, v.seed) for v in rows} == {("splagger", 0), ("splagger", 1)}

@@ -19,7 +19,7 @@ def test_steps_of_an_environment_draw_all_random_numbers_early(name, monkeypatch
     monkeypatch.setattr(rollout, "on_gpu", lambda: True)
     env = ENVS[name].meta
     state, noise = env.reset(jr.key(0)), env.sample_noise(jr.key(1))
-    first, second = rollout._stages(env, state)
+    first, second = rollout.stages(env, state)
 
     @jax.jit
     def both(noise, state, action):
