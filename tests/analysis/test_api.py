@@ -167,7 +167,6 @@ def test_trained_agents_come_from_the_run_folder(trained, tmp_path, capsys):
     folder = tmp_path / "gradient-inputs" / "t-ls-small"
     written = [str(folder / name) for name in ("values.csv", "gradient-inputs.png")]
     assert capsys.readouterr().out.split() == written
-    folder = tmp_path / "gradient-inputs" / "t-ls-small"
     rows = read_values(folder).itertuples()
     assert {(v.method, v.seed) for v in rows} == {("splagger", 0), ("splagger", 1)}
     command = read_description(folder)["provenance"]["command"]
