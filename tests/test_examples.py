@@ -29,6 +29,7 @@ ONLY_SLOW = (
     "02_train_on_a_tmaze",
     "03_use_a_trained_agent",
     "04_own_method",
+    "05_own_jax_environment",
     "06_own_gymnasium_environment",
 )
 

@@ -56,10 +56,10 @@ def test_a_replay_reproduces_the_probabilities_of_two_rollouts(name):
     assert jnp.ptp(recorded) > 0.01  # the law is trivial for a deterministic policy
 
 
-# Whole updates: a recurrent memory, one that is trained by reconstruction, and one that attends. The test above covers
-# the replay of every other method; `make test-slow` runs their updates too.
+# Whole updates: a recurrent memory, and one that is trained by reconstruction. The test above covers the replay of every
+# other method; `make test-slow` runs their updates too.
 # In `RANDOM`, tests/ppo/test_train.py has an update whose first ratio is one.
-LEARNING = ("splagger", "pearl-vari", "transformer")
+LEARNING = ("splagger", "pearl-vari")
 CASES = [(name, MAZE) for name in LEARNING]
 SLOW = [(row.name, MAZE) for row in ROWS if row.name not in LEARNING] + [("splagger", RANDOM)]
 
@@ -76,7 +76,7 @@ def test_the_first_ratio_of_every_update_is_one(name, env):
         assert metrics["entropy"] > 0.01  # the law is trivial for a deterministic policy
 
 
-@pytest.mark.parametrize("noise", ["fresh", "none"])
+@pytest.mark.parametrize("noise", ["fresh", pytest.param("none", marks=pytest.mark.slow)])
 def test_noise_other_than_the_rollouts_changes_the_policy(noise):
     config = tiny("pearl", MAZE, steps=20, epochs=1, minibatches=1, update_noise=noise)
     _, metrics = quick_update(config, TUNABLES, random_state(config))

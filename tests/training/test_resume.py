@@ -60,9 +60,10 @@ def finished(trained, tmp_path) -> Path:
     return tmp_path / "out"
 
 
-def test_a_killed_and_interrupted_run_ends_like_an_undisturbed_one(trained, tmp_path):
+@pytest.mark.parametrize("kills", [(2,), pytest.param((1, 3), marks=pytest.mark.slow)])
+def test_a_killed_and_interrupted_run_ends_like_an_undisturbed_one(kills, trained, tmp_path):
     delay = random.Random()
-    for update in (1, 3):
+    for update in kills:
         process = start(*command(tmp_path))
         wait_for_update(process, tmp_path, update)
         time.sleep(delay.uniform(0, 0.15))
