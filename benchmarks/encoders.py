@@ -31,7 +31,7 @@ def rows() -> list[dict]:
 
 
 def work(pipe: Connection, row: dict) -> None:
-    """Compiles, says so, and measures when told to."""
+    """Compiles, reports that, and measures when the answer arrives."""
 
     def wait():
         pipe.send("compiled")
@@ -54,7 +54,7 @@ def main(names: list[str]) -> None:
         process.start()
         started.append((ours, process))
     first = [pipe.recv() for pipe, _ in started]
-    results = []
+    results = []  # written after each measurement, so that an interruption loses none
     for message, (pipe, process) in zip(first, started, strict=True):
         if message == "compiled":
             pipe.send("go")
@@ -62,8 +62,8 @@ def main(names: list[str]) -> None:
         process.join(10)
         results.append(message)
         print({k: v for k, v in message.items() if k != "provenance"}, flush=True)
-    platform = next((r["provenance"]["platform"] for r in results if "provenance" in r), "none")
-    (RESULTS / f"encoders-{platform}.json").write_text(json.dumps(results, indent=2) + "\n")
+        platform = next((r["provenance"]["platform"] for r in results if "provenance" in r), "none")
+        (RESULTS / f"encoders-{platform}.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

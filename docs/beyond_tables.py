@@ -1,8 +1,8 @@
-"""The tables of docs/beyond.md, made from recorded runs, analyses and benchmarks."""
+"""The tables of docs/beyond.md, made from recorded runs and analyses."""
 
 import numpy as np
 
-from docs.table_parts import ROOT, evidence, markdown, measured
+from docs.table_parts import ROOT, evidence, markdown
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.analyses import read_values
@@ -55,18 +55,3 @@ def _small(number: float) -> str:
 def _power(number: float) -> str:
     digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
     return f"{round(np.log10(number))}".translate(digits)
-
-
-def beyond_speed() -> str:
-    """Training speed of the encoders on one H200."""
-    rows = [
-        (
-            style_of(row["method"]).label,
-            f"{row['runs']}",
-            f"{row['frames_per_second']:,.0f}",
-            f"{1000 * row['seconds_per_update']:.0f} ms",
-            f"{row['peak_device_memory_gb']:.1f} GB",
-        )
-        for row in measured("encoders-gpu")
-    ]
-    return markdown(("memory", "runs", "training frames/s", "per update", "GPU memory"), rows)

@@ -14,7 +14,6 @@ from docs.beyond_tables import (
     beyond_encoders,
     beyond_endless,
     beyond_gradients,
-    beyond_speed,
 )
 from docs.catalog_tables import (
     classic_environments,
@@ -85,7 +84,6 @@ TABLES: dict[str, Callable[[], str]] = {
         beyond_encoders,
         beyond_gradients,
         beyond_endless,
-        beyond_speed,
     )
 }
 

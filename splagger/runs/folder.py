@@ -101,7 +101,7 @@ class RunFolder:
         """Holds the folder's lock, on any machine that shares the folder.
 
         If another process holds it, a RunError is raised that names the process. It is raised at once, or after
-        `wait` seconds: launchers wait, since a process that was told to stop may still be saving. The lock of a
+        `wait` seconds: launchers wait, since a process that received a signal to stop may still be saving. The lock of a
         process that was killed is taken over.
         """
         self.path.mkdir(parents=True, exist_ok=True)
