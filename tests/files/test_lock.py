@@ -30,7 +30,7 @@ for _ in range(int(sys.argv[2])):
         os.unlink(path / "inside")
 """
 
-# Holds the lock as a process of another machine; writes once it is told to.
+# Holds the lock as a process of another machine; writes once its input says so.
 ELSEWHERE = """
 import pathlib, sys
 from splagger.files import lock
