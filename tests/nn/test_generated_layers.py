@@ -17,6 +17,7 @@ from splagger.policy import Hypernetwork, hypernetwork
 from splagger.policy.actor_critic import ActorCritic
 from splagger.policy.hypernetwork import ActingHypernetwork, GeneratedLinear, LinearHeads
 from splagger.spaces import Discrete
+from tests.nn.lowering import lowered
 
 SAMPLES, INPUTS, TERMS, OUTPUTS = 21, 8, 6, 16
 INTERPRETED = Kernels(*(ft.partial(kernel, interpret=True) for kernel in generated_layers.KERNELS))
@@ -101,10 +102,6 @@ def test_factors_have_the_documented_order():
     for i, k, o in itertools.product(range(128), range(3), range(8)):
         h, t, e = i % 16 // 8, i % 8 // 2, i % 2
         assert blocks[i // 16, k, o, t, h, e] == last[i, k, o]
-
-
-def lowered(function, *args) -> str:
-    return jax.jit(function).trace(*args).lower(lowering_platforms=("cuda",)).as_text()
 
 
 @pytest.mark.parametrize("kernels", [generated_layers.KERNELS, generated_layers_hopper.KERNELS])

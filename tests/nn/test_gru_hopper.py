@@ -17,6 +17,7 @@ from splagger.nn import gru as gru_module
 from splagger.nn.gpu import cuda, gru_hopper, gru_kernel, gru_loops
 from splagger.nn.gpu.number_types import FULL, HALF
 from splagger.nn.gru import ActingGRU
+from tests.nn.lowering import lowered
 
 hopper = pytest.mark.skipif(not gru_hopper.available(), reason="needs a Hopper GPU and nvcc")
 
@@ -57,11 +58,10 @@ def test_the_kernels_can_be_lowered_for_a_gpu():
     """Inputs are padded to a size of the kernel. Without a derivative, no arguments are stored."""
     args = jax.eval_shape(lambda: sequences(2, 5, 16, 90))
     resets = jnp.zeros((2, 5, 16), bool)
-    lower = lambda f: jax.jit(jax.vmap(f)).trace(*args, resets).lower(lowering_platforms=("cuda",))  # noqa: E731
-    whole = lower(ft.partial(differentiate, recur)).as_text()
+    whole = lowered(jax.vmap(ft.partial(differentiate, recur)), *args, resets)
     assert all(f"@{target}(" in whole for target in gru_hopper.TARGETS[1:3])
     assert "tensor<2x5x16x128xf16>" in whole
-    forward = lower(recur).as_text()
+    forward = lowered(jax.vmap(recur), *args, resets)
     assert f"@{gru_hopper.TARGETS[0]}(" in forward and gru_hopper.TARGETS[1] not in forward
 
 
@@ -123,8 +123,8 @@ def test_environments_share_one_call_per_step():
     """Rows are padded to 16, and each run's weights are given once."""
     cells, state, xs = jax.eval_shape(lambda: sequences(2, 1, 10, 90))
     act = lambda cell, h, x: jax.vmap(gru_hopper.Step.create(cell.weights))(h, x[0])  # noqa: E731
-    lowered = jax.jit(jax.vmap(act)).trace(cells, state, xs).lower(lowering_platforms=("cuda",))
-    (call,) = [line for line in lowered.as_text().splitlines() if "@splagger_gru_step" in line]
+    text = lowered(jax.vmap(act), cells, state, xs)
+    (call,) = [line for line in text.splitlines() if "@splagger_gru_step" in line]
     assert "tensor<2x16x128xf16>" in call and "tensor<2x8x24x6x8x4x4x2xf16>" in call
 
 

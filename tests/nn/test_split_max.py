@@ -12,6 +12,7 @@ from splagger.aggregators import Max
 from splagger.memory import split
 from splagger.memory.split import SplitAggregation
 from splagger.nn.gpu import split_max
+from tests.nn.lowering import lowered
 
 hopper = pytest.mark.skipif(not split_max.available(), reason="needs a Hopper GPU and nvcc")
 
@@ -49,24 +50,23 @@ def test_on_a_hopper_gpu_the_kernels_match_the_definition(steps, batch, width, s
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
-def lowered(width=64, skip=32, aggregator=None):
+def program(width=64, skip=32, aggregator=None):
     args = jax.eval_shape(lambda: sequences(2, 6, (3,), width, skip))
     unroll = SplitAggregation(aggregator or Max(), width, skip).unroll
-    run = jax.jit(jax.vmap(ft.partial(differentiate, unroll)))
-    return run.trace(*args).lower(lowering_platforms=("cuda",)).as_text()
+    return lowered(jax.vmap(ft.partial(differentiate, unroll)), *args)
 
 
 def test_only_the_maximum_uses_the_kernels(monkeypatch):
     """The derivative needs one byte per number."""
     monkeypatch.setattr(split.cuda, "enabled", lambda: False)
-    assert "splagger_split_max" not in lowered()
+    assert "splagger_split_max" not in program()
     monkeypatch.setattr(split.cuda, "enabled", lambda: True)
     monkeypatch.setattr(split.split_max, "available", lambda: True)
-    text = lowered()
+    text = program()
     assert all(f"@{target}(" in text for target in split_max.TARGETS[1:])
     assert "tensor<2x6x3x64xui8>" in text
 
     class Other(Max):
         """Any other aggregator, even a similar one."""
 
-    assert "splagger_split_max" not in lowered(aggregator=Other())
+    assert "splagger_split_max" not in program(aggregator=Other())
