@@ -1,7 +1,7 @@
 """Images inside observations: where their pixels are, and the layers of the network that embeds them. Needs no JAX."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LARGE_SIDE, SMALL_SIDE = 8, 4  # longer sides are halved; layers follow until all sides are small
 
@@ -37,6 +37,24 @@ class Image(NamedTuple):
     def planes(self) -> int:
         """The number of channels that the network sees."""
         return self.channels * max(1, self.codes)
+
+
+def images_from_json(data: Any, obs_size: int) -> tuple[Image, ...]:
+    """Reads the images of observations from an agent file; raises a ValueError if they are wrong."""
+    images = []
+    for fields in data if isinstance(data, list) else [data]:
+        match fields:
+            case [height, width, channels, float() as scale, bool() as first, int() as codes] if (
+                all(type(side) is int and 1 <= side < 2**31 for side in (height, width, channels))
+                and 0 < scale < 2**31
+                and 0 <= codes < 256
+            ):
+                images.append(Image(height, width, channels, scale, first, int(codes)))
+            case _:
+                raise ValueError(f"its images are {fields!r:.80}")
+    if sum(image.size for image in images) > obs_size:
+        raise ValueError(f"its images have more values than its {obs_size} numbers")
+    return tuple(images)
 
 
 class Layer(NamedTuple):

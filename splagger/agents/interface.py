@@ -18,7 +18,7 @@ from splagger.bridges.space_data import (
 )
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import RunError, SettingError
-from splagger.images import Image
+from splagger.images import Image, images_from_json
 from splagger.spaces import ActionSpace, Continuous, Discrete, MultiDiscrete
 
 
@@ -78,7 +78,7 @@ class SavedInterface:
         spaces = data.get("observations"), data.get("actions")
         if not all(found is None or isinstance(found, dict) for found in spaces):
             raise ValueError("its observations or actions are not JSON objects")
-        images = _images(data.get("images", []), obs_size)
+        images = images_from_json(data.get("images", []), obs_size)
         found = cls(obs_size, space, horizon, episodes, *spaces, images=images)
         found._check_spaces()
         return found
@@ -108,22 +108,6 @@ def _space(data: Any) -> ActionSpace:
         case {"kind": "MultiDiscrete", "sizes": [*sizes]} if sizes and _are_sizes(sizes):
             return MultiDiscrete(tuple(sizes))
     raise ValueError(f"its action space is {data!r:.80}")
-
-
-def _images(data: Any, obs_size: int) -> tuple[Image, ...]:
-    """Reads the images of observations; raises a ValueError if they are wrong."""
-    images = []
-    for fields in data if isinstance(data, list) else [data]:
-        match fields:
-            case [height, width, channels, float() as scale, bool() as first, int() as codes] if (
-                _are_sizes([height, width, channels]) and 0 < scale < 2**31 and 0 <= codes < 256
-            ):
-                images.append(Image(height, width, channels, scale, first, int(codes)))
-            case _:
-                raise ValueError(f"its images are {fields!r:.80}")
-    if sum(image.size for image in images) > obs_size:
-        raise ValueError(f"its images have more values than its {obs_size} numbers")
-    return tuple(images)
 
 
 def _are_sizes(values: list[Any]) -> bool:

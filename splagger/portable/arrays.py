@@ -36,6 +36,16 @@ class Arrays:
         weight, bias = self.below(name).get("weight"), self.below(name).get("bias")
         return lambda x: weight @ x + bias
 
+    def layer_norm(self, name: str) -> Callable[[Vector], Vector]:
+        scale, offset = self.below(name).get("scale"), self.below(name).get("offset")
+
+        def normalize(x: Vector) -> Vector:
+            centered = x - x.mean()
+            deviation = np.sqrt((centered * centered).mean() + np.float32(1e-5))
+            return scale * centered / deviation + offset
+
+        return normalize
+
     def moments(self, name: str) -> Callable[[Vector], Vector]:
         mean, variance, _ = (self.below(name).get(part) for part in ("mean", "variance", "count"))
         scale = 1 / np.sqrt(variance + np.float32(1e-8))

@@ -120,7 +120,7 @@ def _block(arrays, context):
     attention = arrays.below("attention")
     query, value, mix = map(attention.linear, ("query", "value", "output"))
     key, feed = attention.get("key_weight"), arrays.linear("feed")
-    norm, feed_norm = (_layer_norm(arrays.below(name)) for name in ("attention_norm", "feed_norm"))
+    norm, feed_norm = map(arrays.layer_norm, ("attention_norm", "feed_norm"))
 
     def step(state, x):
         new = (part.reshape(1, HEADS, -1) for part in (key @ x, value(x)))
@@ -132,16 +132,6 @@ def _block(arrays, context):
         return (keys, values), feed_norm(x + feed(x))
 
     return step
-
-
-def _layer_norm(arrays):
-    scale, offset = arrays.get("scale"), arrays.get("offset")
-
-    def normalize(x):
-        centered = x - x.mean()
-        return scale * centered / np.sqrt((centered * centered).mean() + np.float32(1e-5)) + offset
-
-    return normalize
 
 
 # name → build(arrays, context), which returns (first state, step(state, x) → (state, encoding), size of x); only the

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from splagger.errors import RunError, SettingError, UserError
 from splagger.files.agent_file import open_agent
+from splagger.images import Image, images_from_json
 from splagger.portable.arrays import Arrays, Vector, known
 from splagger.portable.generated import GeneratedNetwork
 from splagger.portable.memory import NumpyMemory
+from splagger.portable.numpy_vision import NumpyVision
 from splagger.zoo import locate
 
 CRITIC, DECODER = "0.policy.hypernetwork.heads.critic", "0.decoder."
@@ -34,7 +36,7 @@ class NumpyPlayer:
     Call `act` with an observation, `observe` with the outcome, and `reset` when a new task begins. Observations
     are those of the meta-episode: if a task has several episodes, the last number is the done flag. `context` is
     the largest number of steps in a task, which only Transformers use. `sizes` are those of actions that consist of
-    several discrete numbers.
+    several discrete numbers. `images` are those at the beginning of an observation, whose pixels are flattened.
     """
 
     def __init__(
@@ -44,15 +46,14 @@ class NumpyPlayer:
         seed: int = 0,
         context: int = sys.maxsize,
         sizes: Sequence[int] = (),
+        images: Sequence[Image] = (),
     ):
-        if any(".vision." in name for name in arrays):
-            raise SettingError("the NumPy player does not support images; use splagger.load")
         self._arrays, used = arrays, set[str]()
         self._sizes, self._ends = tuple(sizes), np.cumsum(sizes, dtype=int)[:-1]
         self._random = np.random.default_rng(seed)
         self._latent = known(LATENTS, method["latent"]["kind"], "latent")
-        self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method, context)
-        self._build_policy(Arrays(arrays, used, "0.policy"))
+        self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method, context, images)
+        self._build_policy(Arrays(arrays, used, "0.policy"), images)
         moments = Arrays(arrays, used, "1").moments
         self._normalize, self._normalize_output = moments("obs"), moments("output")
         unused = [n for n in sorted(set(arrays) - used) if not n.startswith((CRITIC, DECODER))]
@@ -60,13 +61,15 @@ class NumpyPlayer:
             raise SettingError(f"the NumPy player cannot use {unused[0]}; use splagger.load")
         self.reset()
 
-    def _build_policy(self, arrays: Arrays) -> None:
+    def _build_policy(self, arrays: Arrays, images: Sequence[Image]) -> None:
+        self._vision = NumpyVision(arrays.below("vision"), images)
         self._state_embedding = arrays.linear("state_embedding")
         self._latent_embedding = arrays.linear("latent_embedding")
         self._actor = GeneratedNetwork(arrays.below("hypernetwork.heads.actor"))
         self.discrete = not arrays.has("log_std")
         self._log_std = None if self.discrete else arrays.get("log_std")
-        self.obs_size = arrays.below("state_embedding").get("weight").shape[1]
+        inputs = arrays.below("state_embedding").get("weight").shape[1]
+        self.obs_size = inputs - self._vision.features + self._vision.pixels
         self.action_size = self._actor.output_size  # number of actions, or their dimensions
 
     @ft.cached_property
@@ -126,7 +129,7 @@ class NumpyPlayer:
         if noise is None and self._latent is LATENTS["Gaussian"]:
             noise = self._random.standard_normal(len(output) // 2, np.float32)
         z = np.tanh(self._latent_embedding(self._latent(output, noise, self._normalize_output)))
-        x = np.tanh(self._state_embedding(self._normalize(obs)))
+        x = np.tanh(self._state_embedding(self._vision(obs, self._normalize)))
         return x, np.concatenate([z, np.ones(1, np.float32)])
 
     def _encoded(self, action):
@@ -156,7 +159,7 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
     """
     found = read_agent(path)
     try:
-        player = NumpyPlayer(found.arrays, found.method, seed, found.horizon, found.sizes)
+        player = NumpyPlayer(found.arrays, found.method, seed, *found[2:])
         _try(player)
     except UserError as error:
         raise RunError(f"{path}: {error}") from None
@@ -172,6 +175,7 @@ class AgentParts(NamedTuple):
     method: dict[str, Any]
     horizon: int  # the length of the longest task
     sizes: tuple[int, ...]  # of actions that consist of several discrete numbers
+    images: tuple[Image, ...]  # at the beginning of observations
 
 
 def read_agent(path: str | Path) -> AgentParts:
@@ -183,6 +187,7 @@ def read_agent(path: str | Path) -> AgentParts:
         interface = file.description.get("interface", {})
         horizon = interface.get("horizon", sys.maxsize)
         sizes = interface.get("space", {}).get("sizes", [])
+        images = interface.get("images", [])
     except (KeyError, TypeError, AttributeError):
         raise RunError(
             f"{path} is not an agent that splagger wrote: it describes no method"
@@ -191,7 +196,14 @@ def read_agent(path: str | Path) -> AgentParts:
         raise RunError(f"{path} is damaged (its horizon is {horizon!r:.80})")
     if not isinstance(sizes, list) or not all(type(n) is int and n > 0 for n in sizes):
         raise RunError(f"{path} is damaged (the sizes of its actions are {sizes!r:.80})")
-    return AgentParts(arrays, method, horizon, tuple(sizes))
+    return AgentParts(arrays, method, horizon, tuple(sizes), _images(path, images))
+
+
+def _images(path: str | Path, data: Any) -> tuple[Image, ...]:
+    try:
+        return images_from_json(data, sys.maxsize)
+    except ValueError as error:
+        raise RunError(f"{path} is damaged ({error})") from None
 
 
 def _try(player: NumpyPlayer) -> None:

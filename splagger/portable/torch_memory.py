@@ -1,21 +1,17 @@
-"""SplAgger's memory as a PyTorch module, with weights from our agents. PyTorch is imported only here."""
+"""SplAgger's memory as a PyTorch module, with weights from our agents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from splagger.errors import SettingError
+from splagger.images import Image
 from splagger.portable.numpy_player import read_agent
+from splagger.portable.torch_import import Module, Tensor, require_torch, torch
+from splagger.portable.torch_vision import TorchVision, channels_of
 
-try:
-    import torch  # pyright: ignore[reportMissingImports]
-except ImportError:
-    torch: Any = None
-
-Module: Any = torch.nn.Module if torch else object
-Tensor = Any  # torch.Tensor
 ENCODER = ("input_weight", "hidden_weight", "bias", "candidate_bias")
 
 
@@ -27,19 +23,26 @@ class TorchState(NamedTuple):
 
 
 class TorchEmbedding(Module):
-    """x = ReLU [φ(s); φ(a); φ(r); φ(s')], where each φ is a linear layer; s and s' share one."""
+    """x = ReLU [φ(s); φ(a); φ(r); φ(s')], where each φ is a linear layer; s and s' share one.
 
-    def __init__(self, obs: int, action: int, sizes: tuple[int, int, int] = (32, 8, 8)):
-        _require_torch()
+    If observations contain images, φ(s) is the linear layer of `vision(s)`, a `TorchVision`.
+    """
+
+    def __init__(
+        self, obs: int, action: int, sizes: tuple[int, int, int] = (32, 8, 8), vision: Any = None
+    ):
+        require_torch()
         super().__init__()
-        inputs = {"state": obs, "action": action, "reward": 1}
+        self.vision = vision or TorchVision()
+        inputs = {"state": self.vision.output_size(obs), "action": action, "reward": 1}
         for (name, size), outputs in zip(inputs.items(), sizes, strict=True):
             setattr(self, name, torch.nn.Linear(size, outputs))
 
     def forward(self, obs: Tensor, action: Tensor, reward: Tensor, next_obs: Tensor) -> Tensor:
         """Embeds transitions with any leading axes; discrete actions are one-hot, rewards have no own axis."""
-        parts = self.state(obs), self.action(action), self.reward(reward[..., None])
-        return torch.relu(torch.cat([*parts, self.state(next_obs)], dim=-1))
+        seen, after = self.state(self.vision(obs)), self.state(self.vision(next_obs))
+        parts = seen, self.action(action), self.reward(reward[..., None]), after
+        return torch.relu(torch.cat(parts, dim=-1))
 
 
 class TorchMemory(Module):
@@ -61,7 +64,7 @@ class TorchMemory(Module):
         floor: float = 0.0,
         embedding: Any = None,
     ):
-        _require_torch()
+        require_torch()
         if not 0 <= skip <= 1:
             raise SettingError(f"skip must lie in 0 … 1, got {skip}")
         super().__init__()
@@ -120,40 +123,41 @@ class TorchMemory(Module):
 
 def from_file(path: str | Path) -> TorchMemory:
     """Returns the memory of an agent file with its embedding; raises a UserError if it is not SplAgger's."""
-    arrays, method, *_ = read_agent(path)
+    found = read_agent(path)
+    arrays, method = found.arrays, found.method
     aggregator = method["aggregator"]
     if method["encoder"] != "gru" or method["bottleneck"] or aggregator.get("kind") != "Max":
         raise SettingError(
             f"{path}: PyTorch memories are a GRU with a maximum (splagger, rnn, splagger-nosplit), not "
             f"{method['name']}"
         )
-    return from_arrays(arrays, method["skip"], aggregator["floor"])
+    return from_arrays(arrays, method["skip"], aggregator["floor"], images=found.images)
 
 
 def from_arrays(
-    arrays: Mapping[str, np.ndarray], skip: float = 0.5, floor: float = 0.0, name: str = "0.memory"
+    arrays: Mapping[str, np.ndarray],
+    skip: float = 0.5,
+    floor: float = 0.0,
+    name: str = "0.memory",
+    images: Sequence[Image] = (),
 ) -> TorchMemory:
-    """Returns a memory with these arrays, which are named as in an agent file, below `name`."""
-    _require_torch()
+    """Returns a memory with these arrays, which are named as in an agent file, below `name`.
+
+    `images` are those at the beginning of observations.
+    """
+    require_torch()
     names = [key for key in arrays if key.startswith(f"{name}.")]
-    if any(".vision." in key for key in names):
-        raise SettingError(
-            "PyTorch memories do not embed images; this agent's observations have some"
-        )
     ours = {key.removeprefix(f"{name}."): torch.tensor(np.float32(arrays[key])) for key in names}
     ours = {key.removeprefix("encoder."): tensor for key, tensor in ours.items()}
     embedding = None
     if "embedding.state.weight" in ours:
         parts = [ours[f"embedding.{part}.weight"] for part in ("state", "action", "reward")]
-        (obs, action, _), sizes = (part.shape[1] for part in parts), tuple(map(len, parts))
-        embedding = TorchEmbedding(obs, action, sizes)
+        (inputs, action, _), sizes = (part.shape[1] for part in parts), tuple(map(len, parts))
+        vision = TorchVision(images, channels_of(ours, "embedding.vision.networks.0"))
+        obs = inputs + vision.pixels - vision.output_size(vision.pixels)
+        embedding = TorchEmbedding(obs, action, sizes, vision)
     width, inputs = ours["hidden_weight"].shape[1], ours["input_weight"].shape[1]
     outputs = len(ours["projection.bias"])
     memory = TorchMemory(inputs, width, skip, outputs, floor, embedding)
     memory.load_state_dict(ours)
     return memory
-
-
-def _require_torch() -> None:
-    if torch is None:
-        raise SettingError("PyTorch is not installed; install it with: pip install torch")

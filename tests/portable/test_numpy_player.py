@@ -126,11 +126,6 @@ def test_actions_of_several_numbers_equal_those_of_the_jax_agent():
         player.observe(np.array([0, 3]), 0.0, obs)
 
 
-def test_images_are_refused_in_one_line():
-    with pytest.raises(SettingError, match=r"does not support images; use splagger\.load"):
-        NumpyPlayer({"0.policy.vision.networks.0.norm.scale": np.ones(3)}, {})
-
-
 def test_every_encoder_is_known():
     assert set(ENCODERS) == set(memory_encoders.ENCODERS)
 
