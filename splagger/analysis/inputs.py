@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.agent import Agent, Normalizers
 from splagger.envs import MetaEnv
-from splagger.envs.protocol import ShowsSignal
+from splagger.envs.protocol import ShowsSignal, follows
 from splagger.memory import SequenceModel
 from splagger.ppo.rollout import collect, start_actors
 
@@ -54,6 +54,7 @@ def meta_episode(
 
 def _shows_signal(env: MetaEnv, obs):
     """Returns whether an observation shows a signal; always False if the environment has no signals."""
-    if not isinstance(env.env, ShowsSignal):
+    size, inner = env.env.spec.obs_size, env.env
+    if not follows(inner, ShowsSignal):
         return jnp.zeros((), bool)
-    return env.env.shows_signal(obs[: env.env.spec.obs_size])
+    return inner.shows_signal(obs[:size])

@@ -10,7 +10,7 @@ from splagger.bridges.gymnax_env import from_gymnax
 from splagger.bridges.host import HostMetaEnv, from_gymnasium
 from splagger.bridges.importing import import_object
 from splagger.envs import AbstractMetaEnv, Env, MetaEnv
-from splagger.envs.protocol import EnvSpec
+from splagger.envs.protocol import EnvSpec, follows
 from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of
 from splagger.ppo.settings import PPOConfig
 from splagger.registry import ENVS, EnvRow
@@ -63,7 +63,7 @@ def row_of(env: Any, name: str = "") -> EnvRow:
 def _is_env(env: Any, name: str) -> bool:
     """Returns whether an object has our protocol, which reads its `spec`."""
     try:
-        return isinstance(env, Env)
+        return follows(env, Env)
     except FOREIGN_ERRORS as error:
         raise SettingError(
             f"{name or type(env).__name__}: its spec raised {cause_of(error)}"

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from splagger.envs.protocol import Drawable, Env
+from splagger.envs.protocol import Drawable, Env, follows
 from splagger.errors import SettingError
 from splagger.images import Image
 from splagger.ranges import Episodes, check
@@ -162,7 +162,7 @@ class MetaEnv(AbstractMetaEnv):
         return new, step
 
     def to_render(self) -> "MetaEnv":
-        if not isinstance(self.env, Drawable):
+        if not follows(self.env, Drawable):
             name = self.env.spec.name
             raise SettingError(
                 f"{name} cannot be drawn: it has no render(task, state, episode, episodes) → [H, W, 3]"

@@ -1,7 +1,7 @@
 """The environment protocol: pure functions of explicit state. The task is an argument, never an attribute."""
 
 import math
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Key
 
@@ -10,6 +10,7 @@ from splagger.spaces import ActionSpace
 
 Task = Any  # a pytree of arrays: all that distinguishes one task from another
 State = Any  # a pytree of arrays: all that changes within an episode
+P = TypeVar("P")
 
 
 class EnvSpec(NamedTuple):
@@ -79,3 +80,11 @@ class Drawable(Protocol):
     def render(self, task: Task, state: State, episode: int, episodes: int) -> Any:
         """Returns an RGB image [H, W, 3] of a state."""
         ...
+
+
+def follows(value: object, protocol: type[P]) -> TypeGuard[P]:
+    """Returns whether a value has all members of a protocol, and evaluates its properties.
+
+    Since Python 3.12, `isinstance` ignores members that `__getattr__` provides, as in wrappers, and does not evaluate properties.
+    """
+    return all(hasattr(value, name) for name in vars(protocol) if not name.startswith("_"))

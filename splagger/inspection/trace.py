@@ -15,7 +15,7 @@ from splagger.agents.player import Player
 from splagger.analysis.latents import holds_a_belief
 from splagger.analysis.remember import held_over_time, holds_maxima
 from splagger.bridges import unwrapped_errors
-from splagger.envs.protocol import ShowsSignal
+from splagger.envs.protocol import ShowsSignal, follows
 from splagger.memory import Memory, SequenceModel, Transition
 from splagger.policy.distributions import Categorical, ProductOfCategoricals
 from splagger.ppo.train import FRESH_STREAM
@@ -197,6 +197,6 @@ def _set_by(model: SequenceModel, encodings) -> Int[np.ndarray, "T M"]:
 
 def _signals(env, obs) -> Bool[np.ndarray, " T"]:
     size, inner = env.env.spec.obs_size, env.env
-    if not isinstance(inner, ShowsSignal):
+    if not follows(inner, ShowsSignal):
         return np.zeros(len(obs), bool)
     return np.asarray(jax.vmap(lambda seen: inner.shows_signal(seen[:size]))(jnp.asarray(obs)))

@@ -17,8 +17,8 @@ from splagger.bridges import from_gymnasium
 from splagger.bridges.host import pool_of
 from splagger.bridges.resolve import resolve, row_of
 from splagger.cli import main
-from splagger.envs import MetaEnv
-from splagger.envs.protocol import EnvSpec, Step
+from splagger.envs import Env, MetaEnv, TMaze
+from splagger.envs.protocol import Drawable, EnvSpec, Step, follows
 from splagger.errors import RunError
 from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.folder import RunFolder
@@ -87,8 +87,8 @@ def test_a_run_whose_environment_fails_resumes_bit_for_bit_in_a_new_process(
 
 
 def test_errors_of_an_environment_are_printed_in_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(gym_probes.Walk, "broken", True)
     command = shlex.split(walking().command())[1:]
+    monkeypatch.setattr(gym_probes.Walk, "broken", True)
     with pytest.raises(SystemExit) as end:
         main([*command, "--out", str(tmp_path)])
     printed = capsys.readouterr().err
@@ -187,6 +187,21 @@ def test_unregistered_environments_and_methods_are_passed_to_load(tmp_path):
 def test_an_environment_without_render_is_reported():
     with pytest.raises(ValueError, match="bandit cannot be drawn: it has no render"):
         MetaEnv(Bandit(), 1).to_render()
+
+
+class Wrapper:
+    """Takes everything from the environment that it wraps."""
+
+    def __init__(self, env):
+        self.env = env
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+
+def test_wrapped_environments_have_the_members_of_the_inner_one():
+    assert follows(Wrapper(Bandit()), Env) and not follows(Wrapper(3), Env)
+    assert follows(Wrapper(TMaze()), Drawable) and not follows(Wrapper(Bandit()), Drawable)
 
 
 def test_names_with_a_prefix_are_resolved():
