@@ -40,8 +40,8 @@ def inspect(
     for player, found, start in zip(players, traces, first, strict=False):
         outcomes = counterfactuals(player, found, task_seed, cut) if worth else []
         tiles = pictures.frames[start : start + len(found.frames)]
-        look = _look(player)
-        agents.append(agent_data(*look, found, _action_names(player), tiles, outcomes))
+        look, sizes = _look(player), getattr(player.env.space, "sizes", ())
+        agents.append(agent_data(*look, found, _action_names(player), tiles, outcomes, sizes))
     with writing(path):
         text = page(_title(players), _about(players, traces, task_seed), agents, pictures)
         Path(path).write_text(text, encoding="utf-8")
@@ -52,11 +52,6 @@ def _check(players: list[Player]) -> None:
     if not 1 <= len(players) <= 2:
         raise SettingError(f"a page shows one agent or two, got {len(players)}")
     envs = [player.environment("inspecting") for player in players]
-    if isinstance(envs[0].space, MultiDiscrete):
-        raise SettingError(
-            f"{_env_name(players[0])}: actions consist of several numbers, and the page shows only one per step; use "
-            "splagger watch or splagger evaluate"
-        )
     if envs[0] != envs[-1]:
         names = " and ".join(_env_name(player) for player in players)
         raise SettingError(
@@ -76,11 +71,14 @@ def _look(player: Player) -> tuple[str, str]:
 def _action_names(player: Player) -> list[str]:
     spec = getattr(player.environment("inspecting").env, "spec", None)
     names = getattr(spec, "action_names", ())
-    size = player.env.space.size
-    if isinstance(player.env.space, Discrete) and len(names) == size:
-        return list(names)
-    kind = "action" if isinstance(player.env.space, Discrete) else "dimension"
-    return [f"{kind} {index}" for index in range(size)]
+    match player.env.space:
+        case Discrete(size):
+            kind = "action"
+        case MultiDiscrete(sizes):
+            kind, size = "number", len(sizes)
+        case continuous:
+            kind, size, names = "dimension", continuous.size, ()
+    return list(names) if len(names) == size else [f"{kind} {index}" for index in range(size)]
 
 
 def _env_name(player: Player) -> str:

@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from splagger.agents.player import Player
 from splagger.errors import SettingError
@@ -85,22 +85,30 @@ def _mean_and_margin(values: np.ndarray) -> tuple[float, float]:
 def _outcome(player: Player, original: Trace, task_seed: int, case: Intervention) -> Outcome:
     free = trace(player, task_seed, change=case.change)
     forced = trace(player, task_seed, change=case.change, actions=list(original.action))
-    distance = _distance(original, forced)
-    differs = _modes(original) != _modes(forced)
+    ends = np.cumsum(getattr(player.env.space, "sizes", ()), dtype=int)[:-1]
+    distance = _distance(original, forced, ends)
+    differs = np.any(_modes(original, ends) != _modes(forced, ends), axis=0)
     changed = float(differs.mean()) if original.spread is None else float(distance.mean())
     return Outcome(case.name, case.about, np.cumsum(free.reward), changed, distance)
 
 
-def _distance(a: Trace, b: Trace) -> Float[np.ndarray, " T"]:
-    """Returns the total variation distance of each step; of Gaussians, that between their means in deviations."""
+def _distance(a: Trace, b: Trace, ends: np.ndarray) -> Float[np.ndarray, " T"]:
+    """Returns the total variation distance δ of each step; of Gaussians, that between their means in deviations.
+
+    If an action consists of several numbers with the distances δᵢ, it is 1 - Πᵢ(1 - δᵢ): the probability that some
+    number differs if each of them differs as rarely as possible. `ends` are where the values of a number end.
+    """
     if a.spread is None:
-        return 0.5 * np.abs(a.probabilities - b.probabilities).sum(axis=1)
+        parts = np.split(np.abs(a.probabilities - b.probabilities), ends, axis=1)
+        each = [0.5 * part.sum(axis=1) for part in parts]
+        return each[0] if len(each) == 1 else 1 - np.prod(1 - np.stack(each), axis=0)
     apart = np.abs(a.probabilities - b.probabilities) / a.spread
     return np.minimum(apart.mean(axis=1), 1).astype(np.float32)
 
 
-def _modes(found: Trace) -> np.ndarray:
-    return found.probabilities.argmax(axis=1)
+def _modes(found: Trace, ends: np.ndarray) -> Int[np.ndarray, "numbers T"]:
+    parts = np.split(found.probabilities, ends, axis=1)
+    return np.stack([part.argmax(axis=1) for part in parts])
 
 
 def _middle(original: Trace) -> int:

@@ -91,9 +91,15 @@ function facts(agent) {
     cells[0].className = reward > 0 ? "good" : reward < 0 ? "bad" : "";
     cells[1].textContent = signed(agent.returns[now]);
     cells[2].textContent = short(agent.arrays.value.at(now));
-    cells[3].textContent = agent.arrays.spread ? "–" : agent.actions[mode(agent, now)];
+    cells[3].textContent = chosen(agent, now);
   });
   return element("dl", { class: "facts" }, ...names.map((name, i) => element("div", {}, element("dt", {}, name), cells[i])));
+}
+
+function chosen(agent, t) {
+  if (agent.arrays.spread || agent.sizes.length > 4) return "–";
+  if (agent.sizes.length) return agent.sizes.map((_, i) => agent.arrays.action.at(t, i)).join(", ");
+  return agent.actions[mode(agent, t)];
 }
 
 function mode(agent, t) {
@@ -127,6 +133,33 @@ function bars(agent) {
       number.textContent = short(x, 3);
     });
   }
+  return box;
+}
+
+// An action of several numbers: one bar per number, divided among its values; the one on the right belongs to the chosen value.
+function dividedBars(agent) {
+  const { probabilities, action } = agent.arrays, box = element("div", { class: "bars" });
+  let first = 0;
+  agent.sizes.forEach((size, i) => {
+    const start = first, number = element("b", { class: "chosen" });
+    const parts = count(size).map((value) => element("i", {}, `${value}`));
+    first += size;
+    box.append(element("span", {}, agent.actions[i]), element("div", { class: "track divided" }, ...parts), number);
+    updates.push((t) => {
+      const now = Math.min(t, agent.steps - 1), taken = action.at(now, i);
+      let left = 0;
+      parts.forEach((part, value) => {
+        const x = probabilities.at(now, start + value);
+        part.style.left = `${100 * left}%`;
+        part.style.width = `${100 * x}%`;
+        part.style.background = value === taken ? agent.color : "";
+        part.className = value === taken ? "taken" : "";
+        part.title = `${agent.actions[i]} = ${value}: ${short(x, 3)}`;
+        left += x;
+      });
+      number.textContent = short(probabilities.at(now, start + taken), 3);
+    });
+  });
   return box;
 }
 
@@ -312,7 +345,7 @@ function worth(agent) {
 function card(agent) {
   const dot = element("i");
   dot.style.background = agent.color;
-  const decision = element("div", {}, facts(agent), bars(agent));
+  const decision = element("div", {}, facts(agent), agent.sizes.length ? dividedBars(agent) : bars(agent));
   const strips = [curves(agent), ...neuronStrips(agent), ...latentStrips(agent), ...worth(agent)];
   return element("article", { class: "agent" }, element("h2", {}, dot, agent.label),
     element("div", { class: "now" }, picture(agent), decision), element("div", { class: "strips" }, ...strips));

@@ -37,10 +37,12 @@ def agent_data(
     actions: Sequence[str],
     tiles: np.ndarray,
     outcomes: Sequence[Outcome] = (),
+    sizes: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Returns everything that the page shows of one agent, as JSON.
 
-    Numbers of the decision are float32; heat maps are rounded to 255 levels.
+    Numbers of the decision are float32; heat maps are rounded to 255 levels. `actions` are the names of actions, of
+    dimensions, or of the numbers of which an action consists. In the last case, number i has `sizes[i]` values.
     """
     exact = {
         "probabilities": trace.probabilities,
@@ -58,6 +60,7 @@ def agent_data(
         "label": label,
         "color": color,
         "actions": list(actions),
+        "sizes": list(sizes),
         "skip": trace.skip,
         "episodeEnds": np.flatnonzero(trace.episode_end).tolist(),
         "signals": np.flatnonzero(trace.signal).tolist(),
