@@ -1,5 +1,6 @@
 """Settings of all tests: strict shapes, and fast compilation rather than fast programs."""
 
+import gc
 import os
 from importlib.metadata import version
 
@@ -36,18 +37,52 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("fixed")
 
 
-# Each file is tested by one process. The slowest files start first, so that no process is waited for at the end.
-# Only the second of them needs the trained run at once: the others then find its program in the cache.
-SLOWEST = ["test_replay", "test_cli", "test_methods", "test_train", "test_resume", "test_examples"]
-SLOWEST += ["test_api", "test_recurrent", "test_contract", "test_local", "test_runner"]
-SLOWEST += ["test_meta_episode", "test_mujoco", "test_experts", "test_own_envs", "test_commands"]
-SLOWEST += ["test_gradients", "test_inputs", "test_replay_by_task", "test_robots", "test_laws"]
-SLOWEST += ["test_probes", "test_host", "test_half"]
+# One process tests all of these files: they use the trained run and its programs, which are then made once.
+TRAINED = ["test_cli", "test_resume", "test_runner", "test_local", "test_zoo", "test_stopping"]
+TRAINED += ["agents/test_api", "analysis/test_api", "storm/test_commands", "test_checkpoints"]
+TRAINED += ["test_folder", "test_status", "test_events", "test_health", "test_worker"]
+TRAINED += ["test_protocol"]
+# Every other file is tested by one process, too. The slowest ones start first, so that no process is waited for
+# at the end.
+SLOWEST = ["test_replay", "test_methods", "test_train", "test_recurrent", "test_contract"]
+SLOWEST += ["test_meta_episode", "test_mujoco", "test_own_envs", "test_laws", "test_examples"]
+SLOWEST += ["test_report", "test_experts", "test_replay_by_task", "test_policy", "test_host"]
+SLOWEST += ["test_gradients", "test_inputs", "test_scan", "test_env_twins", "test_references"]
+SLOWEST += ["test_robots", "test_model", "test_probes", "test_race", "test_half"]
+
+
+def place(path: str) -> int:
+    """Returns the place of a file in the order of tests."""
+    names = [*TRAINED, *SLOWEST]
+    found = (index for index, name in enumerate(names) if path.endswith(f"/{name}.py"))
+    return next(found, len(names))
 
 
 def pytest_collection_modifyitems(items):
-    order = {f"{name}.py": index for index, name in enumerate(SLOWEST)}
-    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+    items.sort(key=lambda item: place(str(item.path)))
+
+
+def pytest_collection_finish():
+    """Collects garbage rarely: traces and programs are many objects, and few of them are garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduler(LoadFileScheduling):
+        """Gives each process whole files, and one of them all files of the trained run."""
+
+        def _split_scope(self, nodeid):
+            path = super()._split_scope(nodeid)
+            return "trained" if place(path) < len(TRAINED) else path
+
+    return Scheduler(config, log)
 
 
 @pytest.fixture(autouse=True)
