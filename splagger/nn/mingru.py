@@ -17,7 +17,7 @@ class MinGRU(AbstractEncoder):
     Gate and candidate depend on the input alone, so that h is linear in its past and a sequence is one
     associative scan. `gates` stacks W and V.
 
-    >>> mingru = MinGRU.create(jr.key(0), 5, 8)
+    >>> mingru = MinGRU.create(jax.random.key(0), 5, 8)
     >>> state, output = mingru.step(mingru.start(), jnp.ones(5), reset=False)
     >>> mingru.unroll(state, jnp.ones((7, 5)), jnp.zeros(7, bool))[1].shape
     (7, 8)

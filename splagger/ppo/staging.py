@@ -26,6 +26,7 @@ def in_two_stages(function: Callable, early: Any, late: Any) -> tuple[Callable, 
     `first` does all operations that do not depend on `late`. The arguments give shapes and dtypes only. A loop can
     compute `first` for all of its steps at once: random numbers, for example, if `early` has a key.
 
+    >>> import jax.numpy as jnp
     >>> first, second = in_two_stages(lambda x, y: jnp.sin(x) + y, jnp.ones(2), jnp.ones(2))
     >>> [x.tolist() for x in first(jnp.zeros(2))]
     [[0.0, 0.0]]
