@@ -79,7 +79,7 @@ def play(env, axes, key):
     return one(jr.split(key, axes) if axes else key)
 
 
-def same_bits(one, other):
+def assert_same_bits(one, other):
     jax.tree.map(np.testing.assert_array_equal, jax.device_get(one), jax.device_get(other))
 
 
@@ -92,7 +92,7 @@ def test_a_batch_of_240_equals_single_environments_and_is_one_call_per_step(env,
     assert calls == [240] * STEPS
     alone = [jax.device_get(play(env, (), key)) for key in jr.split(jr.key(0), 240)]
     stack = lambda *leaves: np.stack(leaves).reshape(15, 16, *leaves[0].shape)  # noqa: E731
-    same_bits(jax.tree.map(stack, *alone), together)
+    assert_same_bits(jax.tree.map(stack, *alone), together)
     assert calls[STEPS:] == [1] * 240 * STEPS
 
 
@@ -102,8 +102,8 @@ def test_any_number_of_threads_gives_the_same_bits(env, monkeypatch):
     for threads in ("1", "2", "7"):
         monkeypatch.setenv(THREADS, threads)
         found.append(jax.device_get(play(env, (20,), jr.key(1))))
-    same_bits(found[0], found[1])
-    same_bits(found[0], found[2])
+    assert_same_bits(found[0], found[1])
+    assert_same_bits(found[0], found[2])
 
 
 @ENVS
@@ -119,7 +119,7 @@ def test_several_threads_may_step_at_once(env):
         worker.start()
     for worker in workers:
         worker.join(60)
-    same_bits(found, expected)
+    assert_same_bits(found, expected)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])
