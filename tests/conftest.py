@@ -37,11 +37,13 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("fixed")
 
 
-# One process tests all of these files: they use the trained run and its programs, which are then made once.
+# One process tests all files that use the trained run and its programs, which are then made once.
 TRAINED = ["test_cli", "test_resume", "test_runner", "test_local", "test_zoo", "test_stopping"]
 TRAINED += ["agents/test_api", "analysis/test_api", "storm/test_commands", "test_checkpoints"]
 TRAINED += ["test_folder", "test_status", "test_events", "test_health", "test_worker"]
 TRAINED += ["test_protocol"]
+# One process evaluates the recorded results.
+RECORDED = ["test_docs", "test_readme"]
 # Every other file is tested by one process, too. The slowest ones start first, so that no process is waited for
 # at the end.
 SLOWEST = ["test_replay", "test_methods", "test_train", "test_recurrent", "test_contract"]
@@ -51,11 +53,14 @@ SLOWEST += ["test_gradients", "test_inputs", "test_scan", "test_env_twins", "tes
 SLOWEST += ["test_robots", "test_model", "test_probes", "test_race", "test_half"]
 
 
+def listed(path: str, names: list[str]) -> bool:
+    return path.endswith(tuple(f"/{name}.py" for name in names))
+
+
 def place(path: str) -> int:
     """Returns the place of a file in the order of tests."""
-    names = [*TRAINED, *SLOWEST]
-    found = (index for index, name in enumerate(names) if path.endswith(f"/{name}.py"))
-    return next(found, len(names))
+    names = [*TRAINED, *RECORDED, *SLOWEST]
+    return next((i for i, name in enumerate(names) if listed(path, [name])), len(names))
 
 
 def pytest_collection_modifyitems(items):
@@ -76,11 +81,11 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduler(LoadFileScheduling):
-        """Gives each process whole files, and one of them all files of the trained run."""
+        """Gives each process whole files, and all files of `TRAINED` or of `RECORDED` to the same one."""
 
         def _split_scope(self, nodeid):
             path = super()._split_scope(nodeid)
-            return "trained" if place(path) < len(TRAINED) else path
+            return next((names[0] for names in (TRAINED, RECORDED) if listed(path, names)), path)
 
     return Scheduler(config, log)
 

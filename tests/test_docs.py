@@ -44,7 +44,12 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
 
 
-def test_linked_figures_are_drawn():
+@pytest.mark.parametrize("draw", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_linked_figures_are_drawn(draw, monkeypatch):
+    """By default without drawing them: which figures have data, and which of them are linked."""
+    if not draw:
+        for name in ("picture", "claims_picture"):
+            monkeypatch.setattr(paper_tables, name, lambda *_: b"")
     shown = paper_tables.figures() + (DOCS / "claims.md").read_text()
     links = set(re.findall(r"images/figures/([\w-]+)\.svg", shown))
     assert links and links == set(paper_tables.pictures())
@@ -61,10 +66,19 @@ def test_every_page_is_in_the_navigation():
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES)
 
 
+def imported(code):
+    """Returns (module, name) of everything that this code imports from the package."""
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in nodes if (node.module or "").partition(".")[0] == "splagger"]
+    return [(node.module, alias.name) for node in ours for alias in node.names]
+
+
 @every_page
-def test_python_can_be_compiled(page):
+def test_python_can_be_compiled_and_its_imports_exist(page):
     for code in blocks(page.read_text(), "python"):
-        ast.parse(code)
+        assert compile(code, page.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for module, name in imported(code):
+            assert hasattr(importlib.import_module(module), name), f"{page.name}: {module}.{name}"
 
 
 @every_page

@@ -11,7 +11,7 @@ import pytest
 from splagger.envs import MetaEnv, TMaze
 from splagger.methods import ROWS
 from splagger.ppo.rollout import collect
-from tests.laws.test_methods import every_method
+from tests.laws.test_methods import PARAMETERS
 from tests.ppo.probe_envs import TUNABLES, RandomEnds, quick_update, random_state, tiny
 
 MAZE = MetaEnv(TMaze(length=4), 2)  # a task takes 8 steps, a rollout 20: rollouts end inside a task
@@ -47,7 +47,16 @@ def log_probs(config, state):
     return jax.lax.scan(one, state.actors, jr.split(jr.key(5), 2))[1]
 
 
-@every_method
+# One row per encoder and latent; the updates below contain this law for two more. Aggregators do not matter here:
+# every replay equals repeated steps, see tests/laws/test_methods.py. `make test-slow` tests all rows.
+QUICK = {"rnn", "cnp", "pearl", "lstm", "transformer", "splagger-mingru", "splagger-lru", "mlstm"}
+QUICK |= {"memoryless"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in PARAMETERS],
+)
 def test_a_replay_reproduces_the_probabilities_of_two_rollouts(name):
     """The second rollout continues from the memories of the first."""
     config = tiny(name, MAZE, steps=20)
