@@ -1,17 +1,43 @@
 """The tables of docs/beyond.md, made from recorded runs and analyses."""
 
+import functools as ft
+import json
+
 import numpy as np
 
+import splagger
 from docs.table_parts import ROOT, evidence, markdown
 from splagger.plots.styles import style_of
+from splagger.report.leaderboard import standings_table
 from splagger.report.tables import interval
 from splagger.runs.analyses import read_values
-from splagger.stats.estimates import at_the_end, estimate, interquartile_mean, over_training
+from splagger.stats.estimates import (
+    Estimate,
+    at_the_end,
+    estimate,
+    interquartile_mean,
+    over_training,
+)
 from splagger.stats.evidence import Series
+from splagger.stats.leaderboard import Leaderboard, leaderboard
 
 ALONE = ("rnn", "mingru", "lru", "mlstm")
 SPLIT = ("splagger", "splagger-mingru", "splagger-lru", "splagger-mlstm")
-ENDLESS = ("splagger", "splagger-mingru", "rnn", "mingru", "memoryless")
+ENDLESS = ("splagger", "splagger-lru", "splagger-mingru", "lru", "amrl", "rnn", "mingru", "cnp")
+ENDLESS += ("memoryless",)
+
+# The leaderboard: all methods that were run on all of these tasks.
+TASKS = (
+    "dark-room",
+    "goal-grid",
+    "key-to-door",
+    "point-robot",
+    "t-endless",
+    "bandit-5",
+    "tabular-mdp",
+)
+RANKED = ("splagger", "rnn", "amrl", "cnp", "mingru", "splagger-mingru", "lru", "splagger-lru")
+RANKED += ("memoryless",)
 
 
 def beyond_encoders() -> str:
@@ -22,6 +48,57 @@ def beyond_encoders() -> str:
 def beyond_endless() -> str:
     """Returns on the Endless T-Maze."""
     return _returns("t-endless", ENDLESS)
+
+
+def minigrid_memory() -> str:
+    """Returns with and without memory on MiniGrid's MemoryS7."""
+    found = splagger.compare(ROOT / "results" / "gym-MiniGrid-MemoryS7-v0")
+    rows = [
+        (
+            style_of(row.method).label,
+            f"{row.frames / 1e6:.3g} M",
+            f"{row.seeds}",
+            interval(Estimate(row.training, row.training_low, row.training_high)),
+            interval(Estimate(row.end, row.end_low, row.end_high)),
+        )
+        for row in found.itertuples()
+    ]
+    return markdown(("method", "frames", "seeds", "return over training", "at the end"), rows)
+
+
+@ft.cache
+def board() -> Leaderboard:
+    return leaderboard(ROOT / "results", methods=RANKED, envs=TASKS)
+
+
+def beyond_standings() -> str:
+    """All methods over all tasks, the best first."""
+    return standings_table(board()).markdown()
+
+
+def beyond_speed() -> str:
+    """Speed of the GRU's and minGRU's splits, from benchmarks/results/encoders-gpu.json."""
+    rows = json.loads((ROOT / "benchmarks" / "results" / "encoders-gpu.json").read_text())
+    found = {(_work(row), row["method"]): row for row in rows}
+    methods = ("splagger", "splagger-mingru")
+    table = []
+    for work in dict.fromkeys(work for work, _ in found):
+        pair = [found[work, method] for method in methods]
+        speeds = [one["frames_per_second"] for one in pair]
+        memory = [f"{one['peak_device_memory_gb']:.2g}" for one in pair]
+        table.append(
+            (work, *(f"{s:,.0f}" for s in speeds), f"{speeds[1] / speeds[0]:.2f}", *memory)
+        )
+    labels = [style_of(method).label for method in methods]
+    head = ("work", *(f"{label}, frames/s" for label in labels), "ratio")
+    return markdown((*head, *(f"{label}, GB" for label in labels)), table)
+
+
+def _work(row: dict) -> str:
+    steps = row["settings"].get("ppo.steps")
+    return (
+        f"1 run, rollouts of {steps:,} steps" if steps else f"{row['runs']} runs, as in the paper"
+    )
 
 
 def _returns(env: str, methods: tuple[str, ...]) -> str:

@@ -1,20 +1,24 @@
 """The tables and pictures of docs/reproduce.md and docs/claims.md, made from the recorded results."""
 
+import functools as ft
+
 from docs.table_parts import evidence, markdown, verdicts
 from splagger.paper.figures import FIGURES
 from splagger.paper.forest import claims_picture
 from splagger.paper.reproduce import commands
-from splagger.paper.verdicts import FAILS, HOLDS, OUTCOMES, UNKNOWN
+from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, OUTCOMES, UNKNOWN
+from splagger.paper_numbers import PAPER
 from splagger.plots.draw import picture
 from splagger.plots.export import drawable
 from splagger.plots.forest import NARROW, WIDE
 from splagger.plots.panels import AnalysisPanel, Figure, Panel
 from splagger.plots.styles import style_of
-from splagger.report.tables import claims_table, returns_table
+from splagger.report.tables import claims_table, millions, returns_table
 from splagger.stats.evidence import Evidence
 from splagger.tables import count
 
 
+@ft.cache
 def figures() -> str:
     """Every figure of the paper: its panels, what is recorded of them, and the commands that make it."""
     return "\n\n".join(_figure(figure) for figure in FIGURES.values())
@@ -43,13 +47,15 @@ def _names(panel: Panel) -> str:
 
 
 def _recorded(panel: Panel) -> str:
-    """For how many lines there are data, and where these are."""
+    """For how many lines there are data, where these are, and how long the runs are if they are shorter than the paper's."""
     if isinstance(panel, AnalysisPanel):
         folder = f"results/analysis/{panel.analysis.folder}"
         found = [m for m in panel.methods if evidence().analysis(panel.analysis, m)]
         return _link(len(found), len(panel.methods), folder)
     found = [entry for entry in panel.entries if evidence().members(entry.series)]
-    return _link(len(found), len(panel.entries), f"results/{panel.entries[0].series.env}")
+    short = [entry.series for entry in found if evidence().lacks(entry.series)]
+    link = _link(len(found), len(panel.entries), f"results/{panel.entries[0].series.env}")
+    return f"{link}, at {millions(evidence(), short[0])} million frames" if short else link
 
 
 def _link(found: int, wanted: int, folder: str) -> str:
@@ -65,8 +71,9 @@ def pictures() -> dict[str, bytes]:
 
 
 def returns() -> str:
-    """Returns of every method on every environment that was run with its default settings."""
-    return returns_table(evidence()).markdown()
+    """Returns of every method on every environment of the paper that was run with its default settings."""
+    runs = [run for run in evidence().runs if run.record.env in PAPER]
+    return returns_table(Evidence(runs)).markdown()
 
 
 def claim_counts() -> str:
@@ -81,18 +88,19 @@ def claims_in_one_sentence() -> str:
     """How many claims hold, as a sentence."""
     outcomes = [verdict.outcome for _, verdict in verdicts()]
     holds, fails, unknown = (outcomes.count(one) for one in (HOLDS, FAILS, UNKNOWN))
+    holds_so_far, fails_so_far = (outcomes.count(one) for one in (HOLDS_SO_FAR, FAILS_SO_FAR))
     return (
-        f"`splagger report` tests each of the paper's {len(outcomes)} empirical claims: {holds} hold here, "
-        f"{fails} do not, and {unknown} lack data."
+        f"`splagger report` tests each of the paper's {len(outcomes)} empirical claims: {holds} hold here and "
+        f"{fails} do not; in runs shorter than the paper's, {holds_so_far} hold so far and {fails_so_far} "
+        f"{'does' if fails_so_far == 1 else 'do'} not; {unknown} are not decided."
     )
 
 
 def claims_that_fail() -> str:
     """The claims that do not hold here."""
-    failed = [(c, v) for c, v in verdicts() if v.outcome == FAILS]
-    return markdown(
-        ("claim that does not hold", "section"), [(c.sentence, c.section) for c, _ in failed]
-    )
+    failed = [(c, v) for c, v in verdicts() if v.outcome in (FAILS, FAILS_SO_FAR)]
+    rows = [(c.sentence, c.section, v.outcome) for c, v in failed]
+    return markdown(("claim that does not hold", "section", "verdict"), rows)
 
 
 def claims_decided() -> str:

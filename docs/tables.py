@@ -14,6 +14,9 @@ from docs.beyond_tables import (
     beyond_encoders,
     beyond_endless,
     beyond_gradients,
+    beyond_speed,
+    beyond_standings,
+    minigrid_memory,
 )
 from docs.catalog_tables import (
     classic_environments,
@@ -84,6 +87,9 @@ TABLES: dict[str, Callable[[], str]] = {
         beyond_encoders,
         beyond_gradients,
         beyond_endless,
+        beyond_standings,
+        beyond_speed,
+        minigrid_memory,
     )
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from splagger.plots.draw import METADATA, STYLE
 from splagger.plots.styles import style_of
+from splagger.stats.estimates import interquartile_mean
 from splagger.stats.leaderboard import THRESHOLDS, Leaderboard
 
 
@@ -31,13 +32,13 @@ def _labels(board: Leaderboard) -> list[str]:
 
 
 def _by_task(axes, board: Leaderboard) -> None:
-    """Draws the mean score at the end of training, one row per method and one column per task."""
+    """Draws the score at the end of training, one row per method and one column per task."""
     envs = list(dict.fromkeys(cell.env for cell in board.cells))
     methods = [one.method for one in board.standings]
     scores = np.full((len(methods), len(envs)), np.nan)
     for cell in board.cells:
         if cell.method in methods:
-            scores[methods.index(cell.method), envs.index(cell.env)] = cell.end.mean()
+            scores[methods.index(cell.method), envs.index(cell.env)] = interquartile_mean(cell.end)
     axes.imshow(scores, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     for (row, column), score in np.ndenumerate(scores):
         text, color = ("–", "#666666") if np.isnan(score) else (f"{score:.2f}", "white")
@@ -64,8 +65,10 @@ def _means(axes, board: Leaderboard) -> None:
 
 def _profiles(axes, board: Leaderboard) -> None:
     """Draws the fraction of tasks and seeds above each score."""
-    for one in reversed(board.standings):
+    for rank, one in enumerate(board.standings):
         style = style_of(one.method)
-        axes.plot(THRESHOLDS, one.profile, color=style.color, linestyle=style.dash)
+        look = {"color": style.color, "linestyle": style.dash, "zorder": 3 - rank / 100}
+        axes.plot(THRESHOLDS, one.profile, label=style.label, **look)
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=7)
     axes.set(title="Performance profile", xlabel="score τ", ylabel="fraction above τ")
     axes.set(xlim=(0, THRESHOLDS[-1]), ylim=(0, 1.03))

@@ -40,6 +40,7 @@ STYLES = {
     "lstm": Style("LSTM", "#BBBBBB"),
     "lstm-invinit": Style("LSTM, invariant initialization", "#666666"),
     "transformer": Style("Transformer", "#666666", DASHED),
+    "memoryless": Style("memoryless", "#888888", DOTTED),
     "mingru": Style("minGRU", "#D55E00", DASHDOT),
     "splagger-mingru": Style("SplAgger-minGRU", "#0072B2", DASHDOT),
     "amrl-mingru": Style("AMRL-minGRU", "#009E73", DASHDOT),

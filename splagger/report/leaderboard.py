@@ -6,7 +6,8 @@ from pathlib import Path
 from splagger.files.storage import writing
 from splagger.plots.leaderboard import leaderboard_picture
 from splagger.plots.styles import style_of
-from splagger.stats.estimates import Estimate
+from splagger.report.tables import interval
+from splagger.stats.estimates import estimate, interquartile_mean
 from splagger.stats.leaderboard import SOLVED, Cell, Leaderboard, Standing, table
 from splagger.tables import Table
 
@@ -21,8 +22,8 @@ def standings_table(board: Leaderboard) -> Table:
 
 
 def _standing_row(one: Standing) -> tuple[str, ...]:
-    better = _interval(one.improvement) if one.improvement else "–"
-    scores = _interval(one.end), _interval(one.training)
+    better = interval(one.improvement) if one.improvement else "–"
+    scores = interval(one.end), interval(one.training)
     return style_of(one.method).label, *scores, f"{one.solved:.0%}", better
 
 
@@ -38,18 +39,12 @@ def _task_row(cell: Cell) -> tuple[str, ...]:
     return (
         cell.env,
         style_of(cell.method).label,
-        f"{cell.end.mean():.2f}",
+        interval(estimate(interquartile_mean, cell.end)),
         f"{cell.chosen.rate:g}",
         f"{len(cell.end)} ({cell.chosen.source})",
         f"{reached:,.0f}" if math.isfinite(reached) else "not reached",
         f"{cell.speed:,.0f}" if cell.speed else "–",
     )
-
-
-def _interval(found: Estimate) -> str:
-    if math.isnan(found.low):
-        return f"{found.value:.2f}"
-    return f"{found.value:.2f} ({found.low:.2f} … {found.high:.2f})"
 
 
 def write_leaderboard(board: Leaderboard, folder: Path) -> list[Path]:

@@ -5,11 +5,12 @@ from typing import Any
 
 from splagger.paper.claims import Claim
 from splagger.paper.verdicts import UNKNOWN, Finding, Verdict
+from splagger.paper_numbers import PAPER
 from splagger.plots.styles import style_of
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder
 from splagger.stats.estimates import Estimate
-from splagger.stats.evidence import Evidence, RecordedRun
+from splagger.stats.evidence import Evidence, RecordedRun, Series
 from splagger.stats.returns import across, returns
 from splagger.stats.summary import summarize
 from splagger.tables import Table, count
@@ -79,6 +80,7 @@ def returns_table(evidence: Evidence) -> Table:
             f"{row.as_in_paper.curves.mean():.2f} ({count(len(row.as_in_paper.curves), 'seed')})",
             f"{row.unbiased.rate:g}",
             f"{len(row.unbiased.curves)} ({row.unbiased.source})",
+            millions(evidence, row.series),
             interval(row.training),
             interval(row.end),
             "" if row.probability is None else f"{row.probability:.2f}",
@@ -86,8 +88,27 @@ def returns_table(evidence: Evidence) -> Table:
         for row in returns(evidence)
     ]
     head = ("environment", "method", "best rate", "mean over training, as in the paper")
-    head += ("rate", "seeds", "IQM over training", "IQM at the end", "P(SplAgger more)")
+    head += (
+        "rate",
+        "seeds",
+        "million frames",
+        "IQM over training",
+        "IQM at the end",
+        "P(SplAgger more)",
+    )
     return Table("Returns per meta-episode", head, rows)
+
+
+def millions(evidence: Evidence, series: Series) -> str:
+    """Returns the frames of each run in millions, with the paper's if the runs are shorter."""
+    members, protocol = evidence.members(series), PAPER.get(series.env)
+    assert members is not None  # recorded series have runs
+    trained = f"{members.frames[-1] / 1e6:.3g}"
+    return (
+        f"{trained} of {protocol.frames / 1e6:g}"
+        if protocol and evidence.lacks(series)
+        else trained
+    )
 
 
 def across_table(evidence: Evidence, methods: tuple[str, ...]) -> Table | None:

@@ -211,6 +211,7 @@ def test_layers_without_kernels_round_their_sums_like_those_with_kernels(
     assert f"(tensor<3x256xf16>, tensor<256x104xf16>) -> tensor<3x104x{dtype}>" in lowered(learn, x)
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="needs a machine without GPU")
 def test_a_cpu_ignores_the_switch(monkeypatch):
     """Nothing is compiled, and the lowered program is the same to the letter."""
     monkeypatch.setattr(cuda, "register", lambda *args: pytest.fail("a CUDA source was compiled"))

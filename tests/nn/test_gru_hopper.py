@@ -185,6 +185,7 @@ def test_an_unknown_value_of_the_switch_is_refused(monkeypatch):
         cuda.enabled()
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="needs a machine without GPU")
 def test_a_cpu_ignores_the_switch(monkeypatch):
     """Nothing is compiled, and the lowered program is the same to the letter."""
     monkeypatch.setattr(cuda, "register", lambda *args: pytest.fail("a CUDA source was compiled"))
