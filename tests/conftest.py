@@ -41,16 +41,17 @@ hypothesis.settings.load_profile("fixed")
 TRAINED = ["test_cli", "test_resume", "test_runner", "test_local", "test_zoo", "test_stopping"]
 TRAINED += ["agents/test_api", "analysis/test_api", "storm/test_commands", "test_checkpoints"]
 TRAINED += ["test_folder", "test_status", "test_events", "test_health", "test_worker"]
-TRAINED += ["test_protocol"]
-# One process evaluates the recorded results.
+TRAINED += ["test_protocol", "test_race"]
+# The same holds for programs of single updates, and for the evaluation of recorded results.
+UPDATES = ["test_replay", "test_train", "test_half", "test_rollout", "test_losses"]
 RECORDED = ["test_docs", "test_readme"]
 # Every other file is tested by one process, too. The slowest ones start first, so that no process is waited for
 # at the end.
-SLOWEST = ["test_replay", "test_methods", "test_train", "test_recurrent", "test_contract"]
+SLOWEST = ["test_methods", "test_recurrent", "test_contract"]
 SLOWEST += ["test_meta_episode", "test_mujoco", "test_own_envs", "test_laws", "test_examples"]
 SLOWEST += ["test_report", "test_experts", "test_replay_by_task", "test_policy", "test_host"]
 SLOWEST += ["test_gradients", "test_inputs", "test_scan", "test_env_twins", "test_references"]
-SLOWEST += ["test_robots", "test_model", "test_probes", "test_race", "test_half"]
+SLOWEST += ["test_robots", "test_model", "test_probes"]
 
 
 def listed(path: str, names: list[str]) -> bool:
@@ -59,7 +60,7 @@ def listed(path: str, names: list[str]) -> bool:
 
 def place(path: str) -> int:
     """Returns the place of a file in the order of tests."""
-    names = [*TRAINED, *RECORDED, *SLOWEST]
+    names = [*TRAINED, *UPDATES, *SLOWEST, *RECORDED]
     return next((i for i, name in enumerate(names) if listed(path, [name])), len(names))
 
 
@@ -81,11 +82,12 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduler(LoadFileScheduling):
-        """Gives each process whole files, and all files of `TRAINED` or of `RECORDED` to the same one."""
+        """Gives each process whole files, and all files of a group to the same one."""
 
         def _split_scope(self, nodeid):
             path = super()._split_scope(nodeid)
-            return next((names[0] for names in (TRAINED, RECORDED) if listed(path, names)), path)
+            groups = TRAINED, UPDATES, RECORDED
+            return next((names[0] for names in groups if listed(path, names)), path)
 
     return Scheduler(config, log)
 

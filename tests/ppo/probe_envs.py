@@ -162,11 +162,15 @@ def resets(env, envs, key):
     return jax.vmap(env.reset)(jr.split(key, envs))
 
 
+@ft.cache
+def state_shapes(config: Config) -> TrainState:
+    return jax.eval_shape(lambda key: init(config, TUNABLES, key)._replace(key=None), jr.key(0))
+
+
 def random_state(config: Config, seed: int = 0) -> TrainState:
     """Returns what `init` returns, without compilation; all weights are random, so that latents matter."""
     rng, envs = np.random.default_rng(seed), config.ppo.envs
-    shapes = jax.eval_shape(lambda key: init(config, TUNABLES, key)._replace(key=None), jr.key(0))
-    state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+    state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), state_shapes(config))
 
     def weight(leaf):
         scale = leaf.shape[-1] ** -0.5 if leaf.ndim else 0.0
