@@ -43,7 +43,12 @@ def both_directions(tree):
     return [prefix_scan(join, tree, reverse=reverse) for reverse in (False, True)]
 
 
-@pytest.mark.parametrize("length", [*range(1, 21), 700])
+# Blocks of each size with and without a rest; `make test-slow` tries every length up to 20.
+LENGTHS = (1, 2, 3, 4, 5, 7, 9, 12, 13, 16, 17, 700)
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in range(1, 21) if n not in LENGTHS]
+
+
+@pytest.mark.parametrize("length", [*LENGTHS, *SLOW])
 def test_prefixes_equal_those_of_a_loop(length):
     tree = elements(length)
     for reverse, prefixes in enumerate(both_directions(tree)):
@@ -108,4 +113,5 @@ def test_a_batched_scan_equals_each_scan_alone(reverse):
 
 def test_integers_are_added_exactly():
     x = jnp.arange(1, 101)
-    np.testing.assert_array_equal(prefix_scan(jnp.add, x), np.cumsum(np.arange(1, 101)))
+    found = jax.jit(ft.partial(prefix_scan, jnp.add))(x)
+    np.testing.assert_array_equal(found, np.cumsum(np.arange(1, 101)))

@@ -43,7 +43,7 @@ def wait_for_update(process, out: Path, update: int, patience=120) -> None:
     while max(folder(out).saved_updates(), default=-1) < update:
         assert process.poll() is None, f"the process ended by itself: {process.communicate()}"
         assert time.monotonic() < end, "no progress"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def same_end(one: RunFolder, other: RunFolder) -> bool:
