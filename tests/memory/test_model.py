@@ -40,6 +40,7 @@ def small(name):
     return jax.tree.map(fill, shapes)
 
 
+start = jax.jit(lambda model: model.start())
 unroll = jax.jit(lambda model, memory, xs, resets: model.unroll(memory, xs, resets))
 
 
@@ -114,10 +115,10 @@ def test_memory_has_the_size_of_the_specification_at_any_horizon(name):
 @pytest.mark.parametrize("name", ["splagger", "splagger-wsoftmax", "transformer"])
 def test_unroll_equals_repeated_step_with_resets(name):
     model = small(name)
-    args = model, model.start(), XS, SOME
+    args = model, start(model), XS, SOME
     last, outputs = unroll(*args)
     assert_close((last, outputs), by_steps(*args), rtol=1e-5, atol=2e-6)
-    assert shapes(last) == shapes(model.start())
+    assert shapes(last) == shapes(start(model))
     args = model, last, XS, SOME[::-1]
     assert_close(unroll(*args), by_steps(*args), rtol=1e-5, atol=2e-6)
 
@@ -125,13 +126,13 @@ def test_unroll_equals_repeated_step_with_resets(name):
 @pytest.mark.parametrize("name", ["splagger", "cnp", "pearl", "rnn", "transformer"])
 def test_an_empty_memory_outputs_that_of_one_zero_input_and_stays_empty(name):
     model = small(name)
-    start, zeros = model.start(), jnp.zeros((1, INPUTS))
-    after, outputs = unroll(model, start, zeros, jnp.zeros(1, bool))
-    assert_close(start.output, outputs[0])
-    assert_close(start.encoder, model.encoder.start())
-    assert_close(start.aggregate, model.aggregation.start())
+    empty, zeros = start(model), jnp.zeros((1, INPUTS))
+    after, outputs = unroll(model, empty, zeros, jnp.zeros(1, bool))
+    assert_close(empty.output, outputs[0])
+    assert_close(empty.encoder, model.encoder.start())
+    assert_close(empty.aggregate, model.aggregation.start())
     if name in ("cnp", "pearl"):  # the count of encodings, the precision
-        assert float(jnp.abs(after.aggregate[1] - start.aggregate[1]).max()) > 0.1
+        assert float(jnp.abs(after.aggregate[1] - empty.aggregate[1]).max()) > 0.1
 
 
 def test_an_empty_memory_bypasses_the_embedding():
@@ -154,7 +155,7 @@ def test_the_first_half_bypasses_the_aggregator():
 
 def test_skipping_all_neurons_gives_the_plain_encoder():
     model = small("rnn")
-    _, outputs = unroll(model, model.start(), XS, SOME)
+    _, outputs = unroll(model, start(model), XS, SOME)
     plain = jax.jit(
         lambda m: jax.vmap(m.projection)(m.encoder.unroll(m.encoder.start(), XS, SOME)[1])
     )
@@ -165,7 +166,7 @@ def change_by_order(name):
     """Returns the relative change of the last output when the inputs are reordered."""
     model = small(name)
     orders = XS, jr.permutation(jr.key(2), XS), XS[::-1]
-    ys = [unroll(model, model.start(), xs, NO_RESETS)[1][-1] for xs in orders]
+    ys = [unroll(model, start(model), xs, NO_RESETS)[1][-1] for xs in orders]
     return max(np.linalg.norm(y - ys[0]) / np.linalg.norm(ys[0]) for y in ys[1:])
 
 
@@ -202,8 +203,8 @@ def test_an_input_of_the_wrong_shape_is_rejected():
     with pytest.raises(
         ValueError, match=r"inputs of this memory must have shape \(6,\), got \(5,\)"
     ):
-        model.step(model.start(), jnp.zeros(5), False)
+        model.step(start(model), jnp.zeros(5), False)
     with pytest.raises(
         ValueError, match=r"inputs of this memory must have shape \(6,\), got \(7,\)"
     ):
-        model.unroll(model.start(), jnp.zeros((3, 7)), jnp.zeros(3, bool))
+        model.unroll(start(model), jnp.zeros((3, 7)), jnp.zeros(3, bool))

@@ -197,6 +197,14 @@ def test_the_unroll_for_gpus_matches_its_definition(name, resets, small_kernels)
         np.testing.assert_allclose(rounded / scale, exact / scale, atol=form.tolerance)
 
 
+@ft.partial(jax.jit, static_argnums=0)
+def gradients_of_runs(run, cells, states, xs, resets):
+    def loss(cell, state, xs):
+        return jnp.square(run(cell, state, xs, resets)[1]).sum()
+
+    return jax.vmap(jax.grad(loss))(cells, states, xs)
+
+
 @pytest.mark.parametrize("name", [name for name in FORMS if "half" not in name])
 def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
     """Each run has its own weights, and loops that write in place must not mix them up."""
@@ -205,11 +213,7 @@ def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
     args = cells, states(form.cell, 2, 4), jr.normal(jr.key(5), (2, STEPS, 4, INPUTS))
     resets = jr.bernoulli(jr.key(6), 0.2, (STEPS, 4))
 
-    def loss(run, cell, state, xs):
-        return jnp.square(run(cell, state, xs, resets)[1]).sum()
-
-    runs = form.run, by_definition
-    both = [jax.jit(jax.vmap(jax.grad(ft.partial(loss, run))))(*args) for run in runs]
+    both = [gradients_of_runs(run, *args, resets) for run in (form.run, by_definition)]
     assert_close(*both, rtol=1e-4, atol=1e-5)
 
 

@@ -66,28 +66,38 @@ def pair(method, space, random):
     return agent, normalizers, player
 
 
+@jax.jit
+def policy_and_value(agent, *inputs):
+    distribution, value = agent.policy_and_value(*inputs)
+    return distribution, value, distribution.mode()
+
+
+start = jax.jit(lambda agent: agent.start())
+observe = jax.jit(lambda agent, *step: agent.actor().observe(*step))
+
+
 def check_equal(method, space, steps=9):
     random = np.random.default_rng(0)
     agent, normalizers, player = pair(method, space, random)
-    memory, observe = agent.start(), agent.actor().observe
+    memory = start(agent)
     size = agent.latent.noise_size(agent.memory.output_size)
     obs = random.normal(size=(steps + 1, 5)).astype(np.float32)
     for t in range(steps):
         noise = random.normal(size=size).astype(np.float32)
         inputs = memory.output, jnp.asarray(obs[t]), jnp.asarray(noise), normalizers
-        distribution, value = agent.policy_and_value(*inputs)
+        distribution, value, mode = policy_and_value(agent, *inputs)
         discrete = isinstance(space, Discrete)
         expected = jax.nn.softmax(distribution.logits) if discrete else distribution.mean
         np.testing.assert_allclose(player.probabilities(obs[t], noise), expected, 1e-5, 1e-6)
         np.testing.assert_allclose(player.value(obs[t], noise), value, rtol=1e-5, atol=1e-5)
         if not size:
-            np.testing.assert_allclose(player.act(obs[t]), distribution.mode(), rtol=1e-5)
+            np.testing.assert_allclose(player.act(obs[t]), mode, rtol=1e-5)
         player.act(obs[t])
         chosen = random.integers(space.size) if discrete else random.normal(size=space.size)
         action, reward, done = jnp.asarray(chosen, space.zero().dtype), random.normal(), t == 5
         player.observe(np.asarray(action), reward, obs[t + 1], done)
         step = Transition(obs[t], action, jnp.float32(reward), obs[t + 1])
-        memory = observe(memory, step, done)
+        memory = observe(agent, memory, step, done)
         np.testing.assert_allclose(player.memory.output, memory.output, rtol=1e-5, atol=1e-5)
 
 

@@ -3,6 +3,7 @@
 `python -m benchmarks.references` estimates them all, and `splagger.paper_numbers` holds the results.
 """
 
+import functools as ft
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -36,20 +37,27 @@ class Estimate(NamedTuple):
     error: float
 
 
+@ft.partial(jax.jit, static_argnums=(0, 1))
+def _reset(meta: MetaEnv, count: int, key):
+    return jax.vmap(meta.reset)(jr.split(key, count))
+
+
+@ft.partial(jax.jit, static_argnums=(0, 1))
+def _step(meta: MetaEnv, count: int, key, state, action):
+    return jax.vmap(meta.step)(jr.split(key, count), state, action)
+
+
 def meta_returns(meta: MetaEnv, policy: Policy, count: int, seed: int = 0) -> np.ndarray:
     """Plays one meta-episode in each of `count` environments; returns their returns."""
-    reset = jax.jit(lambda key: jax.vmap(meta.reset)(jr.split(key, count)))
-    step = jax.jit(
-        lambda key, state, action: jax.vmap(meta.step)(jr.split(key, count), state, action)
-    )
     start_key, key = jr.split(jr.key(seed))
-    state = reset(start_key)
+    state = _reset(meta, count, start_key)
     policy.reset(count, seed)
     total, active = np.zeros(count), np.ones(count, bool)
     zero = meta.space.zero()
     for t in range(meta.horizon):
         action = policy.act(np.asarray(state.obs))
-        state, out = step(jr.fold_in(key, t), state, np.asarray(action, zero.dtype))
+        action_array = np.asarray(action, zero.dtype)
+        state, out = _step(meta, count, jr.fold_in(key, t), state, action_array)
         reward = np.asarray(out.reward)
         policy.observe(action, reward)
         total += reward * active
