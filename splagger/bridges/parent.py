@@ -37,6 +37,15 @@ def end_with_parent(grace: float | None = None) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+def leave_signals_to_parent() -> None:
+    """Ignores SIGINT and SIGTERM as long as the parent lives.
+
+    Terminals and clusters send them to all processes of a job. The parent still needs this one while it saves.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1) if parent_is_gone() else None)
+
+
 def parent_is_gone() -> bool:
     """Returns whether the process that spawned this one has ended."""
     parent = multiprocessing.parent_process()

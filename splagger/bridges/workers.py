@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from splagger.bridges.gym_env import GymEnv
-from splagger.bridges.parent import end_with_parent
+from splagger.bridges.parent import end_with_parent, leave_signals_to_parent
 from splagger.bridges.pool import BatchReset, BatchStep, History, Pool
 from splagger.errors import EnvError, SettingError
 
@@ -96,6 +96,7 @@ _pool: Any = None  # the pool of this worker process
 def _start(source: GymEnv, episodes: int, callers: int) -> None:
     global _pool
     end_with_parent(grace=2.0)
+    leave_signals_to_parent()
     _pool = Pool(source, episodes, callers)
 
 

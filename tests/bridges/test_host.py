@@ -2,7 +2,10 @@
 
 import dataclasses
 import functools as ft
+import itertools
 import logging
+import os
+import signal
 import warnings
 
 import equinox as eqx
@@ -369,10 +372,14 @@ def test_an_agent_that_diverged_does_not_break_the_environments_of_others():
 
 
 def test_workers_do_not_change_the_results():
+    """Signals do not either: Ctrl-C reaches all processes of a job, and the parent needs workers until it has saved."""
     env = walk()
     with_workers = HostMetaEnv(env=dataclasses.replace(env.env, workers=2), episodes=2)
     first = start(with_workers)
     assert_same(first, start(env))
+    workers = [pid for one in pool_of(with_workers).processes for pid in one._processes]
+    for pid, number in itertools.product(workers, (signal.SIGINT, signal.SIGTERM)):
+        os.kill(pid, number)
     assert_same(play(with_workers, first), play(env, first))
     pool_of(with_workers).close()
     broken = walk("NanReward", workers=1, episodes=1)
