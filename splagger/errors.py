@@ -54,6 +54,15 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= 300 else f"{text[:300]}…"
 
 
+def kind_of(value: object) -> str:
+    """Returns what a value is, for messages about values of a wrong type.
+
+    >>> kind_of(3.5), kind_of(int)
+    ('float', 'the class int')
+    """
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
 def cause_of(error: BaseException) -> str:
     """Returns an error of somebody else's code in one line: its type, its message, and where it was raised.
 

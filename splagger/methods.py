@@ -14,6 +14,7 @@ from splagger.aggregators import (
     WeightedMean,
     WeightedSoftmax,
 )
+from splagger.errors import SettingError, kind_of
 from splagger.memory import ENCODERS
 from splagger.policy import AbstractLatent, Belief, Deterministic, Gaussian
 from splagger.ranges import Factor, Size, check_fields
@@ -45,6 +46,11 @@ class Method:
     def __post_init__(self):
         lookup(ENCODERS, self.encoder, "encoder")
         check_fields(self, f"method {self.name!r}: ")
+        if not isinstance(self.aggregator, AbstractAggregator):
+            raise SettingError(
+                f"method {self.name!r}: aggregator must be an instance of splagger.aggregators.AbstractAggregator, got "
+                f"{kind_of(self.aggregator)}"
+            )
 
 
 SPLAGGER = Method("splagger")

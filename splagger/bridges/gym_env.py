@@ -27,7 +27,7 @@ from splagger.bridges.space_data import (
 )
 from splagger.bridges.task_sampling import task_sampler
 from splagger.envs.protocol import EnvSpec
-from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of
+from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of, one_line
 from splagger.ranges import Count, Workers, check_fields
 from splagger.spaces import ActionSpace
 
@@ -123,7 +123,7 @@ class GymEnv:
             drawn = " with render_mode='rgb_array', which pictures need" if self.render else ""
             way_out = "; splagger evaluate needs no pictures" if self.render else ""
             raise SettingError(
-                f"{self.name}: the environment cannot be created{drawn} ({cause_of(error)}){way_out}"
+                f"{self.name}: the environment cannot be created{drawn} ({_cause(error)}){way_out}"
             ) from error
         if not isinstance(env, gymnasium.Env):
             raise SettingError(f"{self.name} must return a gymnasium.Env, got {type(env).__name__}")
@@ -283,6 +283,24 @@ def _actions(source: GymEnv, space: Any) -> tuple[ActionSpace, Callable[[np.ndar
     if isinstance(space, spaces.Box):
         return found, ft.partial(scale, space)
     return found, ft.partial(to_action, data)
+
+
+def _cause(error: BaseException) -> str:
+    """Returns an error in one line, with a command that installs a missing package that we know."""
+    import gymnasium
+
+    # Gymnasium chains an error of its own to that of an import, with advice for the package's author.
+    cause = error.__cause__ if isinstance(error.__cause__, ModuleNotFoundError) else error
+    if cause is not error:
+        text = one_line(cause)
+    elif isinstance(error, gymnasium.error.Error):  # whose messages need no place in its code
+        text = f"{type(error).__name__}: {one_line(error)}"
+    else:
+        text = cause_of(error)
+    known = {package.name for package in PACKAGES.values()} | {"pygame"}
+    missing = str(getattr(cause, "name", None)).partition(".")[0]
+    install = f"; install it with: pip install {missing.replace('_', '-')}"
+    return text + install if missing in known else text
 
 
 def registered(name: str) -> str:

@@ -1,5 +1,6 @@
 """Python objects by import path, "package.module:name", and the import path of an object."""
 
+import difflib
 import functools as ft
 import importlib
 import os
@@ -27,7 +28,9 @@ def _problem(path: str, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
         return f"cannot be found ({error})"
     if isinstance(error, AttributeError) and error.obj is sys.modules.get(module):
-        return f"cannot be found ({error})"
+        near = difflib.get_close_matches(name, dir(error.obj))
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"cannot be found ({error}){hint}"
     return f"cannot be imported ({cause_of(error)})"
 
 

@@ -108,6 +108,10 @@ def _of_gymnax(name: str) -> EnvRow:
         import gymnax  # pyright: ignore[reportMissingImports]
 
         env, params = gymnax.make(name)
+    except ModuleNotFoundError as error:
+        raise SettingError(
+            f"gymnax:{name} cannot be created ({error}); install it with: pip install gymnax"
+        ) from error
     except FOREIGN_ERRORS as error:
         raise SettingError(f"gymnax:{name} cannot be created ({cause_of(error)})") from error
     return row_of(from_gymnax(env, params), f"gymnax:{name}")

@@ -1,4 +1,4 @@
-"""What a user reads before training on an environment of others: notes about it, and how long it will take."""
+"""What a user reads before training: notes about an environment of others, and how long it will take."""
 
 import dataclasses
 import sys
@@ -8,32 +8,48 @@ if TYPE_CHECKING:
     from splagger.runs.run import Run
 
 HINT_FROM = 3600.0  # seconds from which on a smaller size is worth a hint
+LONG = 600.0  # seconds from which on the duration of our own environments is printed
 
 
-def announce(run: "Run") -> None:
-    """Prints the notes of an environment and, on a CPU, the estimated duration. Environments of ours have neither."""
+def announce(*runs: "Run") -> None:
+    """Prints the notes of environments and, on a CPU, the estimated duration of all runs together.
+
+    For environments of ours, the duration is printed only if it is long.
+    """
     import jax
 
-    notes = list(run.row.meta.notes)
-    if ":" in run.row.name and jax.default_backend() == "cpu":
-        notes.append(f"{run.row.name}: {durations(run)}")
+    notes = list(dict.fromkeys(note for run in runs for note in run.row.meta.notes))
+    if runs and jax.default_backend() == "cpu":
+        seconds, compact = _seconds(*runs)
+        if seconds > LONG or any(":" in run.row.name for run in runs):
+            what = runs[0].row.name if len(runs) == 1 else f"{len(runs)} experiments"
+            notes.append(f"{what}: {_durations(runs, seconds, compact)}")
     for note in notes:
         print(note, file=sys.stderr)
 
 
-def durations(run: "Run") -> str:
-    """Returns the estimated duration of a run, and of the compact network with one rate if it is shorter by far."""
+def _seconds(*runs: "Run") -> tuple[float, float]:
+    """Returns the estimated seconds of runs, and those with the compact network and one rate."""
     from splagger.bridges import trial
     from splagger.ppo.duration import estimated_seconds
     from splagger.registry import COMPACT
 
-    step = trial(run.row.meta)
-    here = estimated_seconds(run.config, run.size, step)
-    small = dataclasses.replace(run.config, network=COMPACT)
-    compact = estimated_seconds(small, len(run.seeds), step)
-    is_compact = run.row.network == COMPACT
-    hint = f"; --small: about {spoken(compact)}" if here > HINT_FROM and not is_compact else ""
-    return f"{'compact' if is_compact else 'full'} size: about {spoken(here)} here{hint}"
+    here = compact = 0.0
+    for run in runs:
+        step = trial(run.row.meta)
+        small = dataclasses.replace(run.config, network=COMPACT)
+        here += estimated_seconds(run.config, run.size, step)
+        compact += estimated_seconds(small, len(run.seeds), step)
+    return here, compact
+
+
+def _durations(runs: "tuple[Run, ...]", seconds: float, compact: float) -> str:
+    from splagger.registry import COMPACT
+
+    is_compact = all(run.row.network == COMPACT for run in runs)
+    is_hinted = seconds > HINT_FROM and not is_compact
+    hint = f"; --small: about {spoken(compact)}" if is_hinted else ""
+    return f"{'compact' if is_compact else 'full'} size: about {spoken(seconds)} here{hint}"
 
 
 def spoken(seconds: float | int) -> str:

@@ -1,5 +1,6 @@
 """The command that writes a page about trained agents: inspect."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -44,6 +45,7 @@ class Inspect:
 
         players = [load(path, self.rate, self.seed, trust=self.trust) for path in self.agents]
         worth = not self.no_interventions
+        print("playing a task" + " and interventions on the memory" * worth + " …", file=sys.stderr)
         traces = inspect(players, self.output, self.task_seed, self.cut, worth)
         returns = " and ".join(f"{trace.reward.sum():.2f}" for trace in traces)
         size = self.output.stat().st_size / 1e6

@@ -60,6 +60,7 @@ class Compare:
         from splagger.files.storage import writing
         from splagger.report.tables import comparison_tables
         from splagger.stats import compare
+        from splagger.stats.selection import ONE_RATE
 
         found = compare(*self.runs, reference=self.reference)
         if self.csv:
@@ -75,9 +76,10 @@ class Compare:
                 print(
                     f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
                 )
-        print(
-            "\n  seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"
-        )
+        if set(found["source"]) - {ONE_RATE}:
+            print(
+                "\n  seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"
+            )
 
 
 @dataclass(frozen=True)

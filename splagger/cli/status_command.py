@@ -46,7 +46,10 @@ class Status:
             return
         if self.watch and sys.stdout.isatty():
             print(CLEAR, end="")
-        show(status_table(found.rows))
+        if found.rows:
+            show(status_table(found.rows))
+        else:
+            print(f"no experiments in {self.folder}")
         for note in found.notes:
             print(f"\n  {note}")
         sys.stdout.flush()

@@ -177,7 +177,8 @@ class Train:
             print(
                 f"{frames:,} frames: rounded to whole evaluation intervals of {interval:,} frames"
             )
-        announce(run)
+        if self.force or not run.folder(self.out).exists():
+            announce(run)
         folder, worked = execute(run, self.out, self.force, self.save_every)
         if not hosts.is_first():
             return
@@ -214,6 +215,8 @@ class Sweep:
             for method in self.methods:
                 run = self.grid.run(env, method)
                 runs[run.row.name, run.method.name] = run
+        if self.where.on == "local":
+            announce(*(run for run in runs.values() if not run.folder(self.out).exists()))
         folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)
         show(summary_table(folders))
 
@@ -239,6 +242,7 @@ class Bench:
         from splagger.training.bench import measure
 
         settings = assignments(self.set)
+        self._prepare(settings)
         result = measure(self.env, self.method, self.runs, self.blocks, settings)
         if self.json:
             print(json.dumps(result, indent=2))
@@ -250,3 +254,20 @@ class Bench:
         ]
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
         show(Table(f"{self.env} · {self.method} · {runs}", ("", ""), rows))
+
+    def _prepare(self, settings: dict[str, str]) -> None:
+        """Prints how long it takes on a CPU, and lets Ctrl-C end the process at once: nothing has to be saved."""
+        import signal
+
+        import jax
+
+        from splagger.cli.announcements import spoken
+        from splagger.ppo.duration import estimated_seconds
+        from splagger.runs.run import Run
+
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        run = Run.create(self.env, self.method, overrides=settings, rates=[1e-3], seeds=self.runs)
+        blocks = run.config.updates / run.config.ppo.eval_interval
+        seconds = estimated_seconds(run.config, self.runs) * (1 + self.blocks) / blocks
+        if jax.default_backend() == "cpu" and seconds > 60:
+            print(f"about {spoken(seconds)} here", file=sys.stderr)

@@ -41,12 +41,10 @@ class PPOConfig:
     eval_tasks: Count = 16  # new tasks per evaluation
     update_noise: str = "stored"  # of a stochastic latent in the update: stored, fresh or none
     kl_weight: Amount = 1e-6  # default of the axis kl_weights, in units of the authors' code
-    kl_terms: Amount = (
-        31250.0  # terms in that code's sum: weight · terms · mean KL is the same loss
-    )
+    kl_terms: Amount = 31250.0  # of that code's sum: weight · terms · mean KL is the same loss
     # Methods trained by reconstruction (PEARL-vari) also use:
     reconstruction_rate: Amount = 1e-3  # learning rate
-    reconstruction_kl_weight: Amount = 1.0
+    reconstruction_kl_weight: Amount = 1.0  # of the KL divergence beside the reconstruction
     reconstruction_steps: Count = 3  # per PPO update
     trajectories: Count = 25  # per reconstruction step
     beliefs: Count = 50  # per trajectory: random times whose belief must reconstruct it

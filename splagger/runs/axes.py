@@ -103,6 +103,8 @@ def numbers_of(plural: str, given: Any) -> tuple[float | int, ...]:
     values = [given] if isinstance(given, numbers.Real) else given
     kind = BY_PLURAL[plural].kind
     try:
+        if isinstance(values, str):  # whose characters may be digits
+            raise TypeError
         found = tuple(float(value) for value in values)
     except (TypeError, ValueError, OverflowError):
         raise SettingError(

@@ -146,6 +146,8 @@ def find_run(path: str | Path) -> RunFolder:
     found = find_runs(path)
     if len(found) == 1:
         return found[0]
+    if not found and not Path(path).exists():
+        raise RunError(f"{path} is not a run folder: it does not exist")
     if not found:
         raise RunError(
             f"{path} is not a run folder: it has no {RECORD}, and no folder below it has one"

@@ -15,7 +15,7 @@ from splagger.aggregators import AbstractAggregator, check_aggregator
 from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
 from splagger.envs import MetaEnv, check_env
-from splagger.errors import SettingError, UserError
+from splagger.errors import SettingError, UserError, kind_of
 from splagger.methods import METHODS, Method
 from splagger.paper_numbers import PAPER_SEEDS
 from splagger.ppo.settings import MAX_UPDATES, Config
@@ -275,13 +275,14 @@ def _grid(plan: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[tuple[Numb
 
 def _method(given: str | Method) -> Method:
     """Looks up a method by its name or import path."""
-    if not isinstance(given, str):
-        return given
-    if ":" not in given:
+    if isinstance(given, str) and ":" not in given:
         return lookup(METHODS, given, "method")
-    found = import_object(given, f"method {given}")
+    name = given if isinstance(given, str) else "method"
+    found = import_object(given, f"method {given}") if isinstance(given, str) else given
     if not isinstance(found, Method):
-        raise SettingError(f"{given} must be a splagger.Method, got {type(found).__name__}")
+        raise SettingError(
+            f"{name} must be a splagger.Method, got {kind_of(found)}; create one with splagger.Method('mine', aggregator=…)"
+        )
     return found
 
 

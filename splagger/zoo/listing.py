@@ -1,9 +1,7 @@
 """The zoo as tables, for the terminal and the docs."""
 
-from dataclasses import asdict
-
 from splagger.paper_numbers import PROTOCOLS
-from splagger.tables import Table
+from splagger.tables import Table, count
 from splagger.zoo.cards import Card, cards
 from splagger.zoo.recipes import RECIPES
 
@@ -34,8 +32,17 @@ def _row(card: Card) -> tuple[str, ...]:
 
 def card_table(card: Card) -> Table:
     """Returns all facts about one agent."""
-    facts = asdict(card)
     recipe = RECIPES.get(card.name)
+    rows = [
+        ("return", f"{card.mean:.2f} ± {card.margin:.2f} on {card.tasks:,} new tasks"),
+        ("in float32", f"{card.unrounded:.2f}, before its parameters were rounded to float16"),
+        ("chosen from", count(card.chosen_from, "trained agent")),
+        ("training", f"{card.frames:,} frames in {card.seconds:,.0f} s on {card.device}"),
+        ("command", card.command),
+        ("size", f"{card.parameters:,} parameters, {card.bytes:,} bytes"),
+        ("sha256", card.sha256),
+    ]
     if recipe and recipe.full_size:
-        facts["full_size"] = "{:.2f} [{:.2f}, {:.2f}]".format(*recipe.full_size)
-    return Table(card.name, ("", ""), [(k, f"{v}") for k, v in facts.items() if k != "name"])
+        full = "{:.2f} [{:.2f}, {:.2f}]".format(*recipe.full_size)
+        rows.append(("full size", f"{full}, the return of the paper's network"))
+    return Table(card.name, ("", ""), rows)

@@ -49,8 +49,11 @@ def test_the_only_run_below_a_folder_is_found(trained, tmp_path):
         shutil.copytree(trained, tmp_path / name)
     with pytest.raises(RunError, match=r"there are 2 runs below .*; choose one: .*one, .*two$"):
         find_run(tmp_path)
-    with pytest.raises(RunError, match=r"is not a run folder: it has no run\.json, and no folder"):
+    with pytest.raises(RunError, match=r"nothing is not a run folder: it does not exist"):
         find_run(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RunError, match=r"is not a run folder: it has no run\.json, and no folder"):
+        find_run(tmp_path / "empty")
 
 
 def test_a_cleared_folder_holds_nothing(copied):
