@@ -87,7 +87,10 @@ class CheckedEnv:
         except EnvError as error:
             if not isinstance(error.__cause__, NotImplementedError):
                 raise
-            raise self._error("it has no render(); splagger evaluate needs no pictures") from None
+            raise EnvError(
+                f"{self.source.name}: it has no render(); splagger evaluate needs no pictures, and splagger inspect "
+                "has --no-pictures"
+            ) from None
         if np.ndim(image) != 3 or np.shape(image)[2] != 3:
             raise self._error(
                 "render() returned no RGB image; make_env must take render_mode and pass it on"

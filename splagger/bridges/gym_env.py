@@ -121,9 +121,11 @@ class GymEnv:
             raise
         except FOREIGN_ERRORS as error:
             drawn = " with render_mode='rgb_array', which pictures need" if self.render else ""
-            way_out = "; splagger evaluate needs no pictures" if self.render else ""
+            way_out = (
+                "; splagger evaluate needs no pictures, and splagger inspect has --no-pictures"
+            )
             raise SettingError(
-                f"{self.name}: the environment cannot be created{drawn} ({_cause(error)}){way_out}"
+                f"{self.name}: the environment cannot be created{drawn} ({_cause(error)}){way_out * bool(self.render)}"
             ) from error
         if not isinstance(env, gymnasium.Env):
             raise SettingError(f"{self.name} must return a gymnasium.Env, got {type(env).__name__}")

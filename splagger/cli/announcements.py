@@ -49,6 +49,7 @@ def _durations(runs: "tuple[Run, ...]", seconds: float, compact: float) -> str:
     is_compact = all(run.row.network == COMPACT for run in runs)
     is_hinted = seconds > HINT_FROM and not is_compact
     hint = f"; --small: about {spoken(compact)}" if is_hinted else ""
+    hint = ", plus the compilation" if seconds < LONG else hint
     return f"{'compact' if is_compact else 'full'} size: about {spoken(seconds)} here{hint}"
 
 

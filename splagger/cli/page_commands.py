@@ -33,6 +33,8 @@ class Inspect:
     """Step at which interventions empty or replace the memory; by default the middle of the last episode."""
     no_interventions: bool = False
     """Leave out what the memory is worth, which takes most of the time."""
+    no_pictures: bool = False
+    """Leave out the pictures of the environment, which needs no render() then."""
     rate: float | None = None
     """Learning rate of the agents; by default that of the agent with the highest final return."""
     seed: int | None = None
@@ -46,7 +48,9 @@ class Inspect:
         players = [load(path, self.rate, self.seed, trust=self.trust) for path in self.agents]
         worth = not self.no_interventions
         print("playing a task" + " and interventions on the memory" * worth + " …", file=sys.stderr)
-        traces = inspect(players, self.output, self.task_seed, self.cut, worth)
+        traces = inspect(
+            players, self.output, self.task_seed, self.cut, worth, not self.no_pictures
+        )
         returns = " and ".join(f"{trace.reward.sum():.2f}" for trace in traces)
         size = self.output.stat().st_size / 1e6
         print(f"{self.output}: a meta-episode with a return of {returns}, {size:.1f} MB")

@@ -165,7 +165,8 @@ class MetaEnv(AbstractMetaEnv):
         if not follows(self.env, Drawable):
             name = self.env.spec.name
             raise SettingError(
-                f"{name} cannot be drawn: it has no render(task, state, episode, episodes) → [H, W, 3]"
+                f"{name} cannot be drawn: it has no render(task, state, episode, episodes) → [H, W, 3]; splagger "
+                "evaluate needs no pictures, and splagger inspect has --no-pictures"
             )
         return self
 

@@ -10,7 +10,7 @@ from splagger.errors import SettingError
 from splagger.files.storage import writing
 from splagger.inspection.counterfactuals import counterfactuals
 from splagger.inspection.page import agent_data, page
-from splagger.inspection.pictures import pack
+from splagger.inspection.pictures import NO_PICTURES, pack
 from splagger.inspection.trace import Trace, trace
 from splagger.plots.styles import style_of
 from splagger.spaces import Discrete, MultiDiscrete
@@ -22,6 +22,7 @@ def inspect(
     task_seed: int = 0,
     cut: int | None = None,
     worth: bool = True,
+    draw: bool = True,
 ) -> list[Trace]:
     """Writes a self-contained HTML page of one meta-episode; returns the traces that it shows.
 
@@ -30,11 +31,12 @@ def inspect(
     - `task_seed`: the seed of the task; `splagger watch` plays the same tasks.
     - `cut`: the step before which interventions empty or replace the memory; see `counterfactuals`.
     - `worth`: also play the interventions.
+    - `draw`: show a picture of every state, for which the environment needs `render`.
     """
     players = [players] if isinstance(players, Player) else list(players)
     _check(players)
-    traces = [trace(player, task_seed, draw=True) for player in players]
-    pictures = pack([frame for found in traces for frame in found.frames])
+    traces = [trace(player, task_seed, draw) for player in players]
+    pictures = pack([frame for found in traces for frame in found.frames]) if draw else NO_PICTURES
     first = np.cumsum([0, *(len(found.frames) for found in traces)])
     agents = []
     for player, found, start in zip(players, traces, first, strict=False):

@@ -348,7 +348,7 @@ function card(agent) {
   const decision = element("div", {}, facts(agent), agent.sizes.length ? dividedBars(agent) : bars(agent));
   const strips = [curves(agent), ...neuronStrips(agent), ...latentStrips(agent), ...worth(agent)];
   return element("article", { class: "agent" }, element("h2", {}, dot, agent.label),
-    element("div", { class: "now" }, picture(agent), decision), element("div", { class: "strips" }, ...strips));
+    element("div", { class: "now" }, ...(sheets.length ? [picture(agent)] : []), decision), element("div", { class: "strips" }, ...strips));
 }
 
 // Controls.

@@ -25,6 +25,9 @@ class Pictures(NamedTuple):
     frames: Int[np.ndarray, "F tiles"]
 
 
+NO_PICTURES = Pictures([], (TILE, TILE), COLUMNS, PER_SHEET, (0, 0), np.zeros((0, 0), int))
+
+
 def pack(frames: list[np.ndarray]) -> Pictures:
     """Returns frames [H, W, 3] of equal size as pictures.
 

@@ -11,6 +11,7 @@ from splagger.agent import Interface, Network, build
 from splagger.agents import Player
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
+from splagger.errors import SettingError
 from splagger.inspection import inspect
 from splagger.inspection.counterfactuals import _distance, _modes
 from splagger.memory import EmbeddingSizes
@@ -95,6 +96,25 @@ def test_interventions_are_played(written):
         distance = numbers(outcome["distance"])
         assert 0 <= outcome["changed"] <= 1 and len(distance) == 6
         assert distance.min() >= 0 and distance.max() <= 1 + 1e-6
+
+
+def test_a_page_without_pictures_needs_no_render(player, tmp_path, monkeypatch):
+    monkeypatch.delattr(Dials, "render")
+    with pytest.raises(SettingError, match=r"Dials cannot be drawn: .* --no-pictures"):
+        inspect(player, tmp_path / "page.html", worth=False)
+    (found,) = inspect(player, tmp_path / "page.html", worth=False, draw=False)
+    data = data_of(tmp_path / "page.html")
+    assert data["pictures"]["sheets"] == [] and found.frames == []
+    if browser.installed() is None:
+        pytest.skip(browser.ABSENT)
+    chromium = browser.Browser(tmp_path / "profile")
+    try:
+        chromium.open((tmp_path / "page.html").as_uri())
+        assert chromium.evaluate("go(2); document.querySelectorAll('.picture').length") == 0
+        assert chromium.seen("Runtime.exceptionThrown") == []
+        assert chromium.evaluate("document.querySelectorAll('.divided').length") == 3
+    finally:
+        chromium.close()
 
 
 def test_a_browser_shows_one_divided_bar_per_number(written, tmp_path):
