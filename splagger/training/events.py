@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from splagger.files.event_file import EventFile
 from splagger.runs.run import Point
-from splagger.training.event_file import EventFile
 
 
 class Events:

@@ -68,6 +68,50 @@ class _Parts:
         return self.compiled[name](*arguments)
 
 
+class _Devices:
+    """The devices of this process, among which `size` members are divided; the last one is repeated as padding."""
+
+    def __init__(self, size: int):
+        devices = jax.local_devices()[:size]
+        self.size, self.padding = size, -size % len(devices)
+        self.mesh, self.runs = Mesh(np.array(devices), ("run",)), PartitionSpec("run")
+        self.sharding = NamedSharding(self.mesh, self.runs)
+        self.options = compiler_options()
+
+    def over_runs(self, function: Callable, donate: tuple[int, ...] = ()) -> Any:
+        """Maps a function of one member over all of them, and compiles it when it is called."""
+        mapped = jax.vmap(function)
+        if self.mesh.size > 1:
+            mapped = jax.shard_map(
+                mapped, mesh=self.mesh, in_specs=self.runs, out_specs=self.runs, check_vma=False
+            )
+        return jax.jit(mapped, donate_argnums=donate, compiler_options=self.options)
+
+    def arrays(self, points: Sequence[Point]) -> tuple[Tunables, jax.Array]:
+        """Returns the tunables and random keys of all members on their devices."""
+        return jax.device_put(_arrays([*points, *[points[-1]] * self.padding]), self.sharding)
+
+    def sharded(self, shapes: Any) -> Any:
+        """Adds to each shape that it is divided among the devices."""
+        return jax.tree.map(
+            lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=self.sharding), shapes
+        )
+
+    def put(self, saved: Any) -> States:
+        """Puts saved members on their devices."""
+        index = np.minimum(np.arange(self.size + self.padding), self.size - 1)
+        return jax.device_put(jax.tree.map(lambda leaf: leaf[index], saved), self.sharding)
+
+    def unpadded(self, state: States) -> Any:
+        return jax.tree.map(lambda leaf: leaf[: self.size], state)
+
+    def to_host(self, metrics: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Returns the metrics of all members as NumPy arrays, without padding."""
+        found = np.fromiter(unstack(take(metrics))[: self.size], object)
+        numbers = {name: np.asarray(values)[: self.size] for name, values in metrics.items()}
+        return numbers | {"fault": found}
+
+
 def compile_grid(config: Config, points: Sequence[Point]) -> Program:
     """Returns one program for all of `points`.
 
@@ -110,66 +154,41 @@ def spread(program: Program, points: Sequence[Point]) -> Program:
 def compile_here(config: Config, points: Sequence[Point]) -> Program:
     """Returns the program of those members that this process trains, on its own devices."""
     set_up_compiler()
-    devices = jax.local_devices()[: len(points)]
-    padding = -len(points) % len(devices)
-    mesh = Mesh(np.array(devices), ("run",))
-    runs = PartitionSpec("run")
-    shard = NamedSharding(mesh, runs)
-
-    def arrays(points):
-        """Tunables and random keys on their devices; the last member is repeated as padding."""
-        return jax.device_put(_arrays([*points, *points[-1:] * padding]), shard)
-
-    tunables, keys = arrays(points)
-    options = compiler_options()
-
-    def over_runs(function, donate=()):
-        mapped = jax.vmap(function)
-        if len(devices) > 1:
-            mapped = jax.shard_map(
-                mapped, mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False
-            )
-        return jax.jit(mapped, donate_argnums=donate, compiler_options=options)
-
-    init = over_runs(lambda tunables, key: train.init(config, tunables, key))
-    evaluate = over_runs(lambda state: train.evaluation(config, state))
-    block = over_runs(lambda tunables, state: train.block(config, tunables, state), donate=(1,))
-    shapes = jax.eval_shape(init, tunables, keys)
-    abstract = jax.tree.map(
-        lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=shard), shapes
+    devices = _Devices(len(points))
+    tunables, keys = devices.arrays(points)
+    init = devices.over_runs(lambda tunables, key: train.init(config, tunables, key))
+    evaluate = devices.over_runs(lambda state: train.evaluation(config, state))
+    block = devices.over_runs(
+        lambda tunables, state: train.block(config, tunables, state), donate=(1,)
     )
-    runs_only = lambda state: jax.tree.map(lambda leaf: leaf[: len(points)], state)  # noqa: E731
-
-    def unpack(saved):
-        """Puts saved members on their devices and repeats the last one as padding."""
-        index = np.minimum(np.arange(len(points) + padding), len(points) - 1)
-        return jax.device_put(jax.tree.map(lambda leaf: leaf[index], saved), shard)
-
-    def to_host(metrics):
-        found = np.fromiter(unstack(take(metrics))[: len(points)], object)
-        numbers = {name: np.asarray(values)[: len(points)] for name, values in metrics.items()}
-        return numbers | {"fault": found}
-
+    shapes = jax.eval_shape(init, tunables, keys)
+    states = devices.sharded(shapes)
     parts = _Parts(
         init=(init, (tunables, keys)),
-        evaluate=(evaluate, (abstract,)),
-        block=(block, (tunables, abstract)),
+        evaluate=(evaluate, (states,)),
+        block=(block, (tunables, states)),
     )
+    return _bind(parts, devices, jax.eval_shape(devices.unpadded, shapes), points)
 
-    example = jax.eval_shape(runs_only, shapes)
 
-    def bind(points):
-        tunables, keys = arrays(points)
+def _bind(parts: _Parts, devices: _Devices, example: Any, points: Sequence[Point]) -> Program:
+    """Returns the compiled functions as the program of these members."""
+    tunables, keys = devices.arrays(points)
 
-        def run_block(state):
-            state, metrics = parts("block", tunables, state)
-            return state, to_host(metrics)
+    def block(state):
+        state, metrics = parts("block", tunables, state)
+        return state, devices.to_host(metrics)
 
-        init = lambda: parts("init", tunables, keys)  # noqa: E731
-        evaluate = lambda state: to_host(parts("evaluate", state))  # noqa: E731
-        return Program(init, evaluate, run_block, parts.compile, runs_only, unpack, example, bind)
-
-    return bind(points)
+    return Program(
+        init=lambda: parts("init", tunables, keys),
+        evaluate=lambda state: devices.to_host(parts("evaluate", state)),
+        block=block,
+        compile=parts.compile,
+        pack=devices.unpadded,
+        unpack=devices.put,
+        example=example,
+        bind=lambda points: _bind(parts, devices, example, points),
+    )
 
 
 def _arrays(points: Sequence[Point]) -> tuple[Tunables, jax.Array]:

@@ -12,22 +12,21 @@ import numpy as np
 
 from splagger import hosts
 from splagger.bridges import unwrapped_errors
-from splagger.errors import DivergedError, EnvError, Interrupted, RunError
-from splagger.files.storage import sha256, writing
+from splagger.errors import EnvError, Interrupted, RunError
+from splagger.files.storage import sha256
 from splagger.ranges import Seconds, check
 from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
 from splagger.runs.curves import format_curves, parse_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves
-from splagger.runs.provenance import provenance
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Number, Point, Run
 from splagger.status import Reporter
 from splagger.training import progress
-from splagger.training.capacity import check_memory
 from splagger.training.events import Events
 from splagger.training.health import Health
+from splagger.training.opening import failure, open_run, writing_run
 from splagger.training.program import Program, States, compile_grid
 from splagger.training.race import Race
 from splagger.training.stopping import AbandonedError, StopRequest
@@ -255,7 +254,7 @@ class Execution:
             with writing_run(self.folder):
                 self.folder.write_curves(curves)
                 self.folder.write_record(self.record)
-        raise _failure(self.folder, self.record)
+        raise failure(self.folder, self.record)
 
     def _describe(self, **changes: Any) -> str:
         """Updates the record; returns the text of curves.csv."""
@@ -283,20 +282,6 @@ class Execution:
         return self.update * self.config.ppo.batch
 
 
-@contextlib.contextmanager
-def writing_run(folder: RunFolder) -> Iterator[None]:
-    """Turns an OSError, such as a full disk, into a RunError that says what was kept and how to continue."""
-    try:
-        yield
-    except OSError as error:
-        saved = folder.saved_updates()
-        kept = f"the checkpoint of update {saved[-1]} is intact" if saved else "nothing was saved"
-        raise RunError(
-            f"cannot write to {folder.path} ({error.strerror or error}); {kept}: free some space and run the "
-            "same command again"
-        ) from error
-
-
 def execute(
     run: Run,
     out: str | Path = "runs",
@@ -313,7 +298,7 @@ def execute(
     check("save_every", save_every, Seconds)
     folder = RunFolder(run.folder(out))
     with contextlib.ExitStack() as stack:
-        record = hosts.from_first(lambda: _open(run, folder, out, force, stack))
+        record = hosts.from_first(lambda: open_run(run, folder, out, force, stack))
         if record is None:
             return folder, False
         runs = "1 run" if len(run.points) == 1 else f"{len(run.points)} runs"
@@ -328,34 +313,6 @@ def execute(
     return folder, True
 
 
-def _open(
-    run: Run, folder: RunFolder, out: str | Path, force: bool, stack: contextlib.ExitStack
-) -> RunRecord | None:
-    """Locks the folder on `stack` and writes the record of a run that starts or continues; None for a finished one."""
-    if not folder.exists:
-        check_memory(run)
-    with writing(f"to {out}", "choose another --out"):
-        folder.path.mkdir(parents=True, exist_ok=True)
-    stack.enter_context(folder.locked())
-    if force:
-        folder.clear()
-    record = folder.record() if folder.exists else None
-    if record is not None and (record.failed or len(record.stopped) == run.size):
-        raise _failure(folder, record)
-    if record is not None and record.finished and record.update >= run.config.updates:
-        return None
-    record = record or RunRecord(run.describe(), {}, provenance(run.command()))
-    record = replace(
-        record,
-        arguments=run.arguments(),
-        finished=False,
-        provenance=_with_command(record.provenance, run.command()),
-    )
-    with writing_run(folder):
-        folder.write_record(record)
-    return record
-
-
 @contextlib.contextmanager
 def _advice() -> Iterator[None]:
     """Turns an error of the environment into a RunError that says how to continue."""
@@ -367,23 +324,6 @@ def _advice() -> Iterator[None]:
             f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
             "the same command again to continue"
         ) from error
-
-
-def _with_command(provenance: dict[str, Any], command: str) -> dict[str, Any]:
-    """Adds a command to those that contributed to a run; the last one says what the run is now."""
-    recorded = provenance.get("commands")
-    before = recorded if isinstance(recorded, list) else [provenance.get("command", command)]
-    commands = before if before[-1:] == [command] else [*before, command]
-    return provenance | {"command": command, "commands": commands}
-
-
-def _failure(folder: RunFolder, record: RunRecord) -> DivergedError:
-    saved = folder.saved_updates()
-    kept = f"the checkpoint of update {saved[-1]} stays" if saved else "there is no checkpoint"
-    reason = record.failed or "every member diverged (NaN or infinity)"
-    return DivergedError(
-        f"{folder.path}: {reason}; {kept}. Train with lower --rates; --force starts this run over"
-    )
 
 
 def _ordered(values: dict[str, float]) -> dict[str, float]:

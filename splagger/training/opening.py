@@ -1,0 +1,75 @@
+"""Opens the folder of a run: what to train is decided here, and failures say what was kept."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from splagger.errors import DivergedError, RunError
+from splagger.files.storage import writing
+from splagger.runs.folder import RunFolder
+from splagger.runs.provenance import provenance
+from splagger.runs.record import RunRecord
+from splagger.runs.run import Run
+from splagger.training.capacity import check_memory
+
+
+def open_run(
+    run: Run, folder: RunFolder, out: str | Path, force: bool, stack: contextlib.ExitStack
+) -> RunRecord | None:
+    """Locks the folder on `stack` and writes the record of a run that starts or continues; None for a finished one."""
+    if not folder.exists:
+        check_memory(run)
+    with writing(f"to {out}", "choose another --out"):
+        folder.path.mkdir(parents=True, exist_ok=True)
+    stack.enter_context(folder.locked())
+    if force:
+        folder.clear()
+    record = folder.record() if folder.exists else None
+    if record is not None and (record.failed or len(record.stopped) == run.size):
+        raise failure(folder, record)
+    if record is not None and record.finished and record.update >= run.config.updates:
+        return None
+    record = record or RunRecord(run.describe(), {}, provenance(run.command()))
+    record = replace(
+        record,
+        arguments=run.arguments(),
+        finished=False,
+        provenance=_with_command(record.provenance, run.command()),
+    )
+    with writing_run(folder):
+        folder.write_record(record)
+    return record
+
+
+def _with_command(provenance: dict[str, Any], command: str) -> dict[str, Any]:
+    """Adds a command to those that contributed to a run; the last one says what the run is now."""
+    recorded = provenance.get("commands")
+    before = recorded if isinstance(recorded, list) else [provenance.get("command", command)]
+    commands = before if before[-1:] == [command] else [*before, command]
+    return provenance | {"command": command, "commands": commands}
+
+
+def failure(folder: RunFolder, record: RunRecord) -> DivergedError:
+    """Returns the error of a run whose members all diverged, with what was kept and how to start over."""
+    saved = folder.saved_updates()
+    kept = f"the checkpoint of update {saved[-1]} stays" if saved else "there is no checkpoint"
+    reason = record.failed or "every member diverged (NaN or infinity)"
+    return DivergedError(
+        f"{folder.path}: {reason}; {kept}. Train with lower --rates; --force starts this run over"
+    )
+
+
+@contextlib.contextmanager
+def writing_run(folder: RunFolder) -> Iterator[None]:
+    """Turns an OSError, such as a full disk, into a RunError that says what was kept and how to continue."""
+    try:
+        yield
+    except OSError as error:
+        saved = folder.saved_updates()
+        kept = f"the checkpoint of update {saved[-1]} is intact" if saved else "nothing was saved"
+        raise RunError(
+            f"cannot write to {folder.path} ({error.strerror or error}); {kept}: free some space and run the "
+            "same command again"
+        ) from error
