@@ -1,5 +1,6 @@
 """Recipes: how each agent of the zoo is made. `splagger zoo --make NAME` makes one again."""
 
+import functools as ft
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -61,54 +62,30 @@ class Recipe:
     full_size: Interval | None = None
 
 
+_maze = ft.partial(Recipe, seeds=4, settings=MAZE)
+_planning = ft.partial(Recipe, rates=(1e-3, 5e-4), seeds=3, network=MEDIUM, settings=PLANNING)
+_repeat_first = ft.partial(
+    Recipe, REPEAT_FIRST, frames=400_000, rates=(3e-3,), settings={"env.max_steps": 60}
+)
+
 RECIPES: dict[str, Recipe] = {
     "t-ls/splagger": Recipe("t-ls", "splagger", 600_000, full_size=Interval(16.0, 16.0, 16.0)),
-    "t-ls/rnn": Recipe(
-        "t-ls", "rnn", 8_176_000, (3e-3, 1e-3), 4, COMPACT, MAZE, Interval(2.11, 1.61, 4.74)
+    "t-ls/rnn": _maze("t-ls", "rnn", 8_176_000, (3e-3, 1e-3), full_size=Interval(2.11, 1.61, 4.74)),
+    "t-agreement/splagger": _maze(
+        "t-agreement", "splagger", 2_000_000, full_size=Interval(15.78, 15.58, 15.89)
     ),
-    "t-agreement/splagger": Recipe(
-        "t-agreement",
-        "splagger",
-        2_000_000,
-        (1e-3,),
-        4,
-        COMPACT,
-        MAZE,
-        Interval(15.78, 15.58, 15.89),
-    ),
-    "t-agreement/rnn": Recipe(
-        "t-agreement",
-        "rnn",
-        8_176_000,
-        (3e-3, 1e-3),
-        4,
-        COMPACT,
-        MAZE,
-        Interval(15.73, 15.17, 15.97),
+    "t-agreement/rnn": _maze(
+        "t-agreement", "rnn", 8_176_000, (3e-3, 1e-3), full_size=Interval(15.73, 15.17, 15.97)
     ),
     "t-latent/splagger": Recipe(
         "t-latent", "splagger", 800_000, full_size=Interval(15.39, 15.23, 15.61)
     ),
     "t-latent/rnn": Recipe("t-latent", "rnn", 800_000, full_size=Interval(15.44, 15.25, 15.62)),
-    "planning/splagger": Recipe(
-        "planning",
-        "splagger",
-        20_608_000,
-        (1e-3, 5e-4),
-        3,
-        MEDIUM,
-        PLANNING,
-        Interval(22.33, 21.11, 24.17),
+    "planning/splagger": _planning(
+        "planning", "splagger", 20_608_000, full_size=Interval(22.33, 21.11, 24.17)
     ),
-    "planning/rnn": Recipe(
-        "planning",
-        "rnn",
-        21_056_000,
-        (1e-3, 5e-4),
-        3,
-        MEDIUM,
-        PLANNING,
-        Interval(25.33, 24.79, 26.32),
+    "planning/rnn": _planning(
+        "planning", "rnn", 21_056_000, full_size=Interval(25.33, 24.79, 26.32)
     ),
     "mc-ls/splagger": Recipe("mc-ls", "splagger", 1_500_000, settings=MINE),
     "mc-ls/rnn": Recipe("mc-ls", "rnn", 6_000_000, seeds=4, settings=MINE | SELDOM),
@@ -116,10 +93,6 @@ RECIPES: dict[str, Recipe] = {
     "cheetah-dir-small/rnn": Recipe("cheetah-dir-small", "rnn", 1_920_000, seeds=3, network={}),
     "goal-grid/splagger": Recipe("goal-grid", "splagger", 5_000_000, seeds=4, settings=SELDOM),
     "dark-room/splagger": Recipe("dark-room", "splagger", 9_830_400, seeds=4, settings=SELDOM),
-    "repeat-first/splagger": Recipe(
-        REPEAT_FIRST, "splagger", 400_000, (3e-3,), settings={"env.max_steps": 60}
-    ),
-    "repeat-first/rnn": Recipe(
-        REPEAT_FIRST, "rnn", 400_000, (3e-3,), settings={"env.max_steps": 60}
-    ),
+    "repeat-first/splagger": _repeat_first("splagger"),
+    "repeat-first/rnn": _repeat_first("rnn"),
 }
