@@ -65,7 +65,7 @@ def start(
     )
 
 
-def finish(process: subprocess.Popen, timeout=120) -> tuple[int, str, str]:
+def finish(process: subprocess.Popen, timeout=300) -> tuple[int, str, str]:
     """Waits for the end of a process; returns (exit code, stdout, stderr)."""
     try:
         out, err = process.communicate(timeout=timeout)

@@ -257,7 +257,7 @@ def test_several_devices_share_the_runs_and_give_the_same_curves(trained, on_thr
 
 def test_a_run_of_several_devices_can_be_loaded_on_one(on_three_devices):
     process, out = on_three_devices
-    process.wait(timeout=120)
+    process.wait(timeout=300)
     (folder,) = find_runs(out)
     assert splagger.load(folder.path, seed=1).point.seed == 1
 
