@@ -110,7 +110,7 @@ def _of_gymnax(name: str) -> EnvRow:
         env, params = gymnax.make(name)
     except ModuleNotFoundError as error:
         raise SettingError(
-            f"gymnax:{name} cannot be created ({error}); install it with: pip install gymnax"
+            f"gymnax:{name} cannot be created ({error}); install it with: pip install {error.name}"
         ) from error
     except FOREIGN_ERRORS as error:
         raise SettingError(f"gymnax:{name} cannot be created ({cause_of(error)})") from error
