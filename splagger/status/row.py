@@ -31,7 +31,7 @@ class Row(NamedTuple):
     """One experiment.
 
     - `state`: "waiting" (planned, not started), "running", "finished", "failed", "interrupted" (stopped and saved),
-      "stale" (its process is gone without a word; the last checkpoint stays) or "damaged".
+      "stale" (its process ended without saving; the last checkpoint stays) or "damaged".
     - `node`: the machine that trains it, or was the last to do so.
     - `progress`: the finished fraction of training.
     - `eta`: seconds until its end, if it is running.
@@ -120,7 +120,7 @@ def _with_holder(row: Row, holder: Holder, progress: Progress | None, age: float
             frames_per_second=progress.frames_per_second or row.frames_per_second,
         )
     if holder.is_dead:
-        reason = f"{holder} ended without a word; its last heartbeat was {holder.age:.0f} s ago"
+        reason = f"{holder} ended without saving; its last heartbeat was {holder.age:.0f} s ago"
         return row._replace(state=STALE, reason=reason)
     if not (progress and is_its):
         return row._replace(state=RUNNING, reason="starting")
