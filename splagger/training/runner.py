@@ -99,7 +99,11 @@ class Execution:
                 while self.update < self.config.updates and not stopped and self.health.alive:
                     state = self._block(program, state, events, stop)
                     program, state = self._race(program, state)
-                    is_due = time.monotonic() - saved > self.save_every
+                    # The last checkpoint is written below: it says that the run is finished.
+                    is_due = (
+                        self.update < self.config.updates
+                        and time.monotonic() - saved > self.save_every
+                    )
                     stopped, is_due = hosts.anywhere(stop.requested, is_due)
                     if self.health.alive and is_due and not stopped:
                         self._save(program.pack(state))

@@ -87,6 +87,13 @@ def test_a_killed_and_interrupted_run_ends_like_an_undisturbed_one(kills, traine
     assert same_end(folder(tmp_path), RunFolder(trained))
 
 
+def test_the_last_checkpoint_says_that_the_run_is_finished(tmp_path):
+    """Also if a checkpoint is due at the last update: the record may be read from it."""
+    run, _ = runner.execute(tiny(frames=SHORT * BATCH), tmp_path, save_every=0, show=False)
+    found = restore_checkpoint(run, example())
+    assert (found.update, found.record.finished) == (SHORT, True)
+
+
 def test_a_finished_run_is_reported_and_left_alone(finished, capsys):
     before = contents(finished)
     main(command(finished))
