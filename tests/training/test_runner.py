@@ -31,9 +31,9 @@ TRAINING += ["encoder_grad_norm", "policy_grad_norm", "clip_fraction"]
 TRAINING += ["first_ratio_error", "explained_variance"]
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def on_three_devices(compiled_once, tmp_path_factory):
-    """(process, folder) of two updates on three devices. It compiles while other tests run."""
+    """(process, folder) of two updates on three devices."""
     out, flags = tmp_path_factory.mktemp("devices"), os.environ["XLA_FLAGS"]
     command = ["train", "t-ls-small", "splagger", "--out", str(out), *arguments(2 * BATCH)]
     process = start(*command, XLA_FLAGS=f"{flags} --xla_force_host_platform_device_count=3")
@@ -244,6 +244,32 @@ def test_a_restored_state_is_not_compiled_for_again(trained, caplog):
     assert "compil" not in caplog.text.lower()
 
 
+DEVICES = """
+import numpy as np
+from splagger.training.program import _Devices
+from tests.tiny import tiny
+
+run = tiny(rates=(1e-3, 3e-4), seeds=2)
+devices = _Devices(4)
+tunables, keys = devices.arrays(run.points)
+moved = devices.over_runs(lambda rate, x: {"policy_loss": rate * x})(tunables.learning_rate, devices.put(np.arange(4.0)))
+loss = moved["policy_loss"]
+print(len(loss.sharding.device_set), loss.shape, keys.shape, *np.asarray(devices.unpadded(loss)).tolist())
+"""
+
+
+def test_several_devices_share_the_members_and_padding_is_dropped():
+    """The division of the members; `make test-slow` trains a whole run this way."""
+    flags = os.environ["XLA_FLAGS"]
+    process = start(code=DEVICES, XLA_FLAGS=f"{flags} --xla_force_host_platform_device_count=3")
+    code, out, err = finish(process)
+    assert code == 0, err
+    assert out.startswith("3 (6,) (6,) ")
+    rates = np.float32([point.rate for point in tiny().points])
+    np.testing.assert_allclose([float(x) for x in out.split()[3:]], rates * np.arange(4), rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_several_devices_share_the_runs_and_give_the_same_curves(trained, on_three_devices):
     process, out = on_three_devices
     code, _, err = finish(process)
@@ -255,6 +281,7 @@ def test_several_devices_share_the_runs_and_give_the_same_curves(trained, on_thr
     pandas.testing.assert_frame_equal(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_of_several_devices_can_be_loaded_on_one(on_three_devices):
     process, out = on_three_devices
     process.wait(timeout=300)
