@@ -59,7 +59,7 @@ def player():
 @pytest.fixture(scope="module")
 def written(player, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "dials.html"
-    return path, inspect(player, path)[0]
+    return path, inspect(player, path, worth=False)[0]
 
 
 def test_the_data_have_the_sizes_and_the_probabilities_of_every_value(written):
@@ -89,8 +89,10 @@ def test_distances_are_those_of_independent_numbers(written):
     assert not _distance(found, found, ends).any()
 
 
-def test_interventions_are_played(written):
-    (shown,) = data_of(written[0])["agents"]
+@pytest.mark.slow
+def test_interventions_are_played(player, tmp_path):
+    inspect(player, tmp_path / "page.html")
+    (shown,) = data_of(tmp_path / "page.html")["agents"]
     assert len(shown["outcomes"]) == 3
     for outcome in shown["outcomes"]:
         distance = numbers(outcome["distance"])

@@ -30,8 +30,12 @@ PLAIN = Image(12, 9, 2, channels_first=True)
 needs_torch = pytest.mark.skipif(torch_memory.torch is None, reason="PyTorch is not installed")
 SEEN = pytest.mark.parametrize(
     "images, channels",
-    [((CODES,), (4, 5)), ((PLAIN,), (3, 4)), ((CODES, PLAIN), (3,)), ((CODES, PLAIN), ())],
-    ids=["codes", "pixels", "both", "no-convolutions"],
+    [
+        pytest.param((CODES, PLAIN), (3, 4), id="codes-and-pixels"),
+        pytest.param((CODES,), (4, 5), id="codes", marks=pytest.mark.slow),
+        pytest.param((PLAIN,), (3, 4), id="pixels", marks=pytest.mark.slow),
+        pytest.param((CODES, PLAIN), (), id="no-convolutions", marks=pytest.mark.slow),
+    ],
 )
 
 
@@ -125,6 +129,7 @@ def saved(case: Case, folder: Path, half: bool) -> Path:
     return folder / "agent.npz"
 
 
+@pytest.mark.slow
 def test_a_file_in_half_precision_acts_as_the_rounded_jax_agent(tmp_path):
     case = Case((CODES,))
     check_player(case, load(saved(case, tmp_path, half=True)))
