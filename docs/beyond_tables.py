@@ -33,7 +33,6 @@ TASKS = (
     "key-to-door",
     "point-robot",
     "t-endless",
-    "bandit-5",
     "tabular-mdp",
 )
 RANKED = ("splagger", "rnn", "amrl", "cnp", "mingru", "splagger-mingru", "lru", "splagger-lru")

@@ -99,6 +99,9 @@ _CLASSIC = replace(
     buffer=10_000,
 )
 _NOISY = replace(_CLASSIC, gae_decay=0.3)  # rewards are random: shorter traces have less variance
+# A pull changes nothing but what is known, so a short horizon is enough. With these two changes, an RNN with the compact
+# network scores 0.84 and 0.92 after 0.6 million frames of bandit-5; with neither 0.49 and 0.48 (two seeds, rate 3e-3).
+_BANDIT = replace(_NOISY, discount=0.8, epochs=6)
 
 
 def _row(
@@ -212,13 +215,13 @@ ROWS = (
         "bandit-5",
         "Bandit: 5 arms with unknown probabilities, 100 pulls",
         Bandit(arms=5),
-        _NOISY,
+        _BANDIT,
     ),
     _row(
         "bandit-50",
         "Bandit: 50 arms with unknown probabilities, 100 pulls",
         Bandit(arms=50),
-        _NOISY,
+        _BANDIT,
     ),
     _row(
         "tabular-mdp",
