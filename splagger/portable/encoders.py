@@ -10,7 +10,7 @@ def _gru(arrays, context):
     width = len(c)
 
     def step(h, x):
-        inputs, hidden = w @ x + b, u @ h
+        inputs, hidden = np.dot(w, x) + b, np.dot(u, h)
         gates = sigmoid(inputs[: 2 * width] + hidden[: 2 * width])
         n = np.tanh(inputs[2 * width :] + gates[:width] * (hidden[2 * width :] + c))
         h = n + gates[width:] * (h - n)
@@ -23,7 +23,7 @@ def _lstm(arrays, context):
     w, u, b = map(arrays.get, ("input_weight", "hidden_weight", "bias"))
 
     def step(state, x):
-        i, f, g, o = np.split(w @ x + u @ state[0] + b, 4)
+        i, f, g, o = np.split(np.dot(w, x) + np.dot(u, state[0]) + b, 4)
         c = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
         h = sigmoid(o) * np.tanh(c)
         return (h, c), h
@@ -123,7 +123,7 @@ def _block(arrays, context):
     norm, feed_norm = map(arrays.layer_norm, ("attention_norm", "feed_norm"))
 
     def step(state, x):
-        new = (part.reshape(1, HEADS, -1) for part in (key @ x, value(x)))
+        new = (part.reshape(1, HEADS, -1) for part in (np.dot(key, x), value(x)))
         keys, values = (np.concatenate(pair)[-context:] for pair in zip(state, new, strict=True))
         logits = (keys * query(x).reshape(HEADS, -1)).sum(-1) * np.float32(keys.shape[-1] ** -0.5)
         weights = np.exp(logits - logits.max(0))

@@ -25,14 +25,14 @@ class GeneratedNetwork:
     def __call__(self, x: Vector, terms: Vector) -> Vector:
         wide = self._first_products(x)
         for (_, bias), (weight, _) in zip(self._layers, self._layers[1:], strict=False):
-            wide = np.tanh(terms @ (wide.reshape(bias.shape) + bias)) @ weight
+            wide = np.dot(np.tanh(np.dot(terms, wide.reshape(bias.shape) + bias)), weight)
         bias = self._layers[-1][1]
-        return terms @ (wide.reshape(bias.shape) + bias)
+        return np.dot(terms, wide.reshape(bias.shape) + bias)
 
     def _first_products(self, x: Vector) -> Vector:
         key = x.tobytes()
         if key not in self._kept:
             if len(self._kept) == KEPT:
                 self._kept.pop(next(iter(self._kept)))  # the oldest
-            self._kept[key] = x @ self._layers[0][0]
+            self._kept[key] = np.dot(x, self._layers[0][0])
         return self._kept[key]

@@ -53,7 +53,7 @@ class NumpyImageNetwork:
     def __call__(self, pixels: Vector) -> Vector:
         x = planes(self._image, pixels)
         for layer, (weight, bias) in self._convolutions:
-            x = np.maximum(patches(layer, x) @ weight + bias, 0)
+            x = np.maximum(np.dot(patches(layer, x), weight) + bias, 0)
         return self._norm(x.ravel()) if self._norm else x.ravel()
 
 
