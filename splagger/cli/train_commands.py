@@ -89,6 +89,17 @@ class Grid:
             )
         return run
 
+    def print_rounding(self, *runs: "Run") -> None:
+        """Prints the frames that are trained where they differ from --frames."""
+        rounded = {}
+        for run in runs:
+            frames = run.config.updates * run.row.ppo.batch
+            interval = run.row.ppo.eval_interval * run.row.ppo.batch
+            if self.frames is not None and frames != run.frames:
+                rounded[frames] = f"rounded to whole evaluation intervals of {interval:,} frames"
+        for frames, why in rounded.items():
+            print(f"{frames:,} frames: {why}")
+
     def _is_small(self, env: str, overrides: dict[str, str]) -> bool:
         """Whether to use the compact network: on request, or because nothing was said about a large experiment."""
         import jax
@@ -171,12 +182,7 @@ class Train:
 
         hosts.join()
         run = self.grid.run(self.env, self.method)
-        frames = run.config.updates * run.row.ppo.batch
-        interval = run.row.ppo.eval_interval * run.row.ppo.batch
-        if self.grid.frames is not None and frames != run.frames:
-            print(
-                f"{frames:,} frames: rounded to whole evaluation intervals of {interval:,} frames"
-            )
+        self.grid.print_rounding(run)
         if self.force or not run.folder(self.out).exists():
             announce(run)
         folder, worked = execute(run, self.out, self.force, self.save_every)
@@ -215,6 +221,7 @@ class Sweep:
             for method in self.methods:
                 run = self.grid.run(env, method)
                 runs[run.row.name, run.method.name] = run
+        self.grid.print_rounding(*runs.values())
         if self.where.on == "local":
             announce(*(run for run in runs.values() if not run.folder(self.out).exists()))
         folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)

@@ -54,3 +54,12 @@ def test_the_recorded_command_makes_the_same_run(options, monkeypatch):
     grid, env, method = again[0]
     made: Run = grid.run(env, method)
     assert made.digest == run.digest
+
+
+def test_rounded_frames_are_printed_once(capsys):
+    grid = Grid(frames=7000)
+    grid.print_rounding(*(grid.run("t-ls-small", method) for method in ("rnn", "splagger")))
+    printed = "6,400 frames: rounded to whole evaluation intervals of 6,400 frames\n"
+    assert capsys.readouterr().out == printed
+    Grid().print_rounding(Grid().run("t-ls-small", "rnn"))
+    assert capsys.readouterr().out == ""
