@@ -45,6 +45,17 @@ def test_a_failure_is_raised_and_no_other_run_starts(tmp_path):
         train_all([tiny()], tmp_path, jobs=0)
 
 
+def until_two_train(out):
+    """Waits until two runs have done updates; their events exist before they are compiled, but are nearly empty."""
+    training, started = set(), time.monotonic()
+    while len(training) < 2 and time.monotonic() - started < 200:
+        time.sleep(0.2)
+        events = out.glob("*/*/*/tensorboard/*/*")
+        training = {path.parents[2] for path in events if path.stat().st_size > 2000}
+    assert len(training) == 2
+    return list(map(RunFolder, training))
+
+
 @pytest.mark.parametrize(
     "number",
     [
@@ -57,11 +68,7 @@ def test_an_interruption_saves_all_runs(tmp_path, number):
     long = arguments(frames=4000 * BATCH)
     command = ["sweep", "--envs", "t-ls-small", "--methods", "splagger", "rnn", "--jobs", "2"]
     process = start(*command, "--out", str(tmp_path), *long, process_group=0)
-    folders, started = [], time.monotonic()
-    while len(folders) < 2 and time.monotonic() - started < 60:
-        time.sleep(0.2)
-        folders = list(tmp_path.glob("*/*/*/tensorboard"))
-    time.sleep(3.0)
+    training = until_two_train(tmp_path)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)
     else:
@@ -71,8 +78,7 @@ def test_an_interruption_saves_all_runs(tmp_path, number):
         code == 130
         and "stopped; the same command continues each run from its last checkpoint" in err
     )
-    for folder in (RunFolder(path.parent) for path in folders):
-        assert folder.saved_updates() and not folder.record().finished
+    assert all(one.saved_updates() and not one.record().finished for one in training)
 
 
 @pytest.mark.slow
@@ -81,15 +87,10 @@ def test_the_runs_of_a_killed_command_are_saved_and_unlocked(tmp_path):
     long = arguments(frames=4000 * BATCH)
     command = ["sweep", "--envs", "t-ls-small", "--methods", "splagger", "rnn", "--jobs", "2"]
     process = start(*command, "--out", str(tmp_path), *long)
-    training, started = set(), time.monotonic()
-    while len(training) < 2 and time.monotonic() - started < 200:
-        time.sleep(0.2)
-        events = tmp_path.glob("*/*/*/tensorboard/*/*")
-        training = {path.parents[2] for path in events if path.stat().st_size > 2000}
+    training = until_two_train(tmp_path)
     process.kill()
     finish(process, timeout=60)
-    assert len(training) == 2
-    for folder in map(RunFolder, training):
+    for folder in training:
         with folder.locked():
             assert folder.saved_updates() and not folder.record().finished
 
