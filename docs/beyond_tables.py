@@ -1,12 +1,11 @@
-"""The tables of docs/beyond.md, made from recorded runs and analyses."""
+"""The tables of docs/beyond.md, made from recorded runs, analyses and benchmarks."""
 
 import functools as ft
-import json
 
 import numpy as np
 
 import splagger
-from docs.table_parts import ROOT, evidence, markdown
+from docs.table_parts import ROOT, evidence, markdown, measured
 from splagger.plots.styles import style_of
 from splagger.report.leaderboard import standings_table
 from splagger.report.tables import interval
@@ -77,8 +76,7 @@ def beyond_standings() -> str:
 
 def beyond_speed() -> str:
     """Speed of the GRU's and minGRU's splits, from benchmarks/results/encoders-gpu.json."""
-    rows = json.loads((ROOT / "benchmarks" / "results" / "encoders-gpu.json").read_text())
-    found = {(_work(row), row["method"]): row for row in rows}
+    found = {(_work(row), row["method"]): row for row in measured("encoders-gpu")}
     methods = ("splagger", "splagger-mingru")
     table = []
     for work in dict.fromkeys(work for work, _ in found):

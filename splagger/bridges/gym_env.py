@@ -120,12 +120,14 @@ class GymEnv:
         except UserError:
             raise
         except FOREIGN_ERRORS as error:
-            drawn = " with render_mode='rgb_array', which pictures need" if self.render else ""
-            way_out = (
-                "; splagger evaluate needs no pictures, and splagger inspect has --no-pictures"
-            )
+            drawn = way_out = ""
+            if self.render:
+                drawn = " with render_mode='rgb_array', which pictures need"
+                way_out = (
+                    "; splagger evaluate needs no pictures, and splagger inspect has --no-pictures"
+                )
             raise SettingError(
-                f"{self.name}: the environment cannot be created{drawn} ({_cause(error)}){way_out * bool(self.render)}"
+                f"{self.name}: the environment cannot be created{drawn} ({_cause(error)}){way_out}"
             ) from error
         if not isinstance(env, gymnasium.Env):
             raise SettingError(f"{self.name} must return a gymnasium.Env, got {type(env).__name__}")

@@ -47,10 +47,12 @@ def _durations(runs: "tuple[Run, ...]", seconds: float, compact: float) -> str:
     from splagger.registry import COMPACT
 
     is_compact = all(run.row.network == COMPACT for run in runs)
-    is_hinted = seconds > HINT_FROM and not is_compact
-    hint = f"; --small: about {spoken(compact)}" if is_hinted else ""
-    hint = ", plus the compilation" if seconds < LONG else hint
-    return f"{'compact' if is_compact else 'full'} size: about {spoken(seconds)} here{hint}"
+    text = f"{'compact' if is_compact else 'full'} size: about {spoken(seconds)} here"
+    if seconds < LONG:
+        return f"{text}, plus the compilation"
+    if seconds > HINT_FROM and not is_compact:
+        return f"{text}; --small: about {spoken(compact)}"
+    return text
 
 
 def spoken(seconds: float | int) -> str:

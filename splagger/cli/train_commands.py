@@ -91,14 +91,15 @@ class Grid:
 
     def print_rounding(self, *runs: "Run") -> None:
         """Prints the frames that are trained where they differ from --frames."""
-        rounded = {}
+        lines = []
         for run in runs:
             frames = run.config.updates * run.row.ppo.batch
             interval = run.row.ppo.eval_interval * run.row.ppo.batch
             if self.frames is not None and frames != run.frames:
-                rounded[frames] = f"rounded to whole evaluation intervals of {interval:,} frames"
-        for frames, why in rounded.items():
-            print(f"{frames:,} frames: {why}")
+                why = f"rounded to whole evaluation intervals of {interval:,} frames"
+                lines.append(f"{frames:,} frames: {why}")
+        for line in dict.fromkeys(lines):
+            print(line)
 
     def _is_small(self, env: str, overrides: dict[str, str]) -> bool:
         """Whether to use the compact network: on request, or because nothing was said about a large experiment."""

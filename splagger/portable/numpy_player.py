@@ -159,7 +159,9 @@ def load(path: str | Path, seed: int = 0) -> NumpyPlayer:
     """
     found = read_agent(path)
     try:
-        player = NumpyPlayer(found.arrays, found.method, seed, *found[2:])
+        player = NumpyPlayer(
+            found.arrays, found.method, seed, found.horizon, found.sizes, found.images
+        )
         _try(player)
     except UserError as error:
         raise RunError(f"{path}: {error}") from None

@@ -20,7 +20,7 @@ x /with\\040space beegfs_nodev rw 0 0
 y:/z /twice nfs rw 0 0
 """
 PLACES = {
-    "/root/.cache": False,
+    "/var/me/.cache": False,
     "/home/me/.cache": True,
     "/home/local/me": False,
     "/homely": False,
