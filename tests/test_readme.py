@@ -7,7 +7,9 @@ import pytest
 
 import splagger
 from docs import tables
+from docs.beyond_tables import board
 from splagger.aggregators import check_aggregator
+from splagger.report.leaderboard import write_leaderboard
 from tests.commands import blocks, check_names, commands, parsed
 
 ROOT = Path(__file__).parent.parent
@@ -18,6 +20,13 @@ README = (ROOT / "README.md").read_text()
 def test_tables_are_current(page):
     text = page.read_text()
     assert tables.refreshed(text) == text, "run `make tables` and commit the result"
+
+
+def test_the_recorded_leaderboard_is_current(tmp_path):
+    page, _, numbers = write_leaderboard(board(), tmp_path)
+    for path in (page, numbers):
+        recorded = ROOT / "results" / "leaderboard" / path.name
+        assert path.read_text() == recorded.read_text(), "run the command in results/README.md"
 
 
 def test_every_table_is_used():
