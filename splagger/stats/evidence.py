@@ -1,6 +1,6 @@
 """Recorded results by name: curves of a method on an environment, values of an analysis."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,6 +80,7 @@ class Evidence:
     def __init__(self, runs: Sequence[RecordedRun], analyses: Path | None = None):
         self.runs, self.analyses = list(runs), analyses
         self._members: dict[Series, Members | None] = {}
+        self._pilots: dict[Series, tuple[RecordedRun, Members] | None] = {}
         self._values: dict[AnalysisKey, dict[str, AnalysisValues]] = {}
 
     @classmethod
@@ -109,12 +110,34 @@ class Evidence:
             self._members[series] = pool([members for _, members in found]) if found else None
         return self._members[series]
 
+    def pilot(self, series: Series) -> tuple[RecordedRun, Members] | None:
+        """Returns the longest finished sweep of `series` that is too short to count in `members`; None without one.
+
+        Where longer runs were trained at one rate, this is the sweep that chose it.
+        """
+        if series not in self._pilots:
+            counted = self._parts(series)
+            sweeps = [
+                (run, members)
+                for run, members in self._found(series)
+                if not any(run is other for other, _ in counted)
+                and run.record.ended
+                and len(members.rates) > 1
+                and _agree(run.record.plan, counted[-1][0].record.plan, but=("updates",))
+            ]
+            self._pilots[series] = max(sweeps, key=lambda s: s[1].frames[-1], default=None)
+        return self._pilots[series]
+
     def _parts(self, series: Series) -> list[tuple[RecordedRun, Members]]:
         """Returns the runs that count for `series`, oldest first, each with its members of that series."""
+        found = without_trials(self._found(series))
+        return [f for f in found if _agree(f[0].record.plan, found[-1][0].record.plan)]
+
+    def _found(self, series: Series) -> list[tuple[RecordedRun, Members]]:
+        """Returns all runs of `series` with the registered settings, each with its members of that series."""
         runs = [run for run in self.runs if run.name == series.name and _has_default_settings(run)]
         wanted = [(run, series.settings(default_settings(run.record))) for run in runs]
-        found = without_trials([(run, run.members[s]) for run, s in wanted if s in run.members])
-        return [f for f in found if _agree(f[0].record.plan, found[-1][0].record.plan)]
+        return [(run, run.members[s]) for run, s in wanted if s in run.members]
 
     def lacks(self, series: Series) -> bool:
         """Returns whether `series` has no run as long as the paper's."""
@@ -132,9 +155,10 @@ class Evidence:
         return [run.path for run, _ in self._parts(series)]
 
     def counts(self, run: RecordedRun) -> bool:
-        """Returns whether the run counts for any series; newer runs may have replaced it."""
+        """Returns whether the run counts for any series, or chose its rate; newer runs may have replaced it."""
         wanted = [Series.create(*run.name, **s._asdict()) for s in run.members]
-        return any(run is other for series in wanted for other, _ in self._parts(series))
+        parts = [p for s in wanted for p in (*self._parts(s), self.pilot(s)) if p is not None]
+        return any(run is other for other, _ in parts)
 
     def as_in_paper(self, series: Series) -> Chosen | None:
         """Returns the curves at the best rate on the seeds it was chosen on, as in the paper."""
@@ -143,13 +167,18 @@ class Evidence:
 
     def unbiased(self, series: Series) -> Chosen | None:
         """Returns the curves at the best rate, on seeds it was not chosen on if there are any."""
-        members = self.members(series)
-        return None if members is None else selection.unbiased(members)
+        return self._chosen(series, selection.unbiased)
 
     def for_figures(self, series: Series) -> Chosen | None:
         """Returns the curves that figures draw."""
+        return self._chosen(series, selection.for_figures)
+
+    def _chosen(self, series: Series, choose: Callable[..., Chosen]) -> Chosen | None:
         members = self.members(series)
-        return None if members is None else selection.for_figures(members)
+        if members is None:
+            return None
+        pilot = self.pilot(series)
+        return choose(members, pilot[1] if pilot else None)
 
     def analysis(self, key: AnalysisKey, method: str) -> AnalysisValues | None:
         """Returns the values of one method, or None if there are none."""
@@ -199,8 +228,8 @@ def without_trials(
     return [f for f in found if f[1].frames[-1] >= COVERED * most]
 
 
-def _agree(one: Any, other: Any) -> bool:
-    """Returns whether two plans are equal in all fields that both have, except for their grids."""
+def _agree(one: Any, other: Any, but: Sequence[str] = ()) -> bool:
+    """Returns whether two plans are equal in all fields that both have, except for their grids and the fields `but`."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return one == other
-    return all(_agree(one[k], other[k]) for k in (set(one) & set(other)) - set(PLURALS))
+    return all(_agree(one[k], other[k]) for k in (set(one) & set(other)) - {*PLURALS, *but})

@@ -26,16 +26,20 @@ def as_in_paper(members: Members) -> Chosen:
     return _at(best_rate(sweep), sweep, SAME if len(sweep.rates) > 1 else ONE_RATE)
 
 
-def unbiased(members: Members) -> Chosen:
+def unbiased(members: Members, pilot: Members | None = None) -> Chosen:
     """Returns the curves at the best rate on seeds it was not chosen on: fresh ones, or half of at least four.
 
     Without such seeds, returns `as_in_paper`.
+
+    - `pilot`: a shorter sweep. It chooses the rate if no seed of `members` was trained at several rates.
     """
-    sweep = _sweep(members)
+    sweep = _sweep(members) if pilot is None or _swept_seeds(members) else pilot
     rate = best_rate(sweep)
     fresh = [s for s in members.seeds(rate) if (rate, s) not in sweep.returns]
     if fresh:
         return _at(rate, members.of(fresh), FRESH)
+    if sweep is pilot:
+        return as_in_paper(members)
     seeds = sorted({seed for _, seed in sweep.returns})
     shared = sweep.at([rate for rate in sweep.rates if sweep.seeds(rate) == seeds])
     if len(shared.rates) < 2 or len(seeds) < 4:
@@ -43,17 +47,22 @@ def unbiased(members: Members) -> Chosen:
     return _at(best_rate(shared.of(seeds[::2])), shared.of(seeds[1::2]), HELD_OUT)
 
 
-def for_figures(members: Members) -> Chosen:
+def for_figures(members: Members, pilot: Members | None = None) -> Chosen:
     """Returns the curves at the best rate on fresh seeds if there are any, else `as_in_paper`."""
-    chosen = unbiased(members)
+    chosen = unbiased(members, pilot)
     return chosen if chosen.source == FRESH else as_in_paper(members)
 
 
 def _sweep(members: Members) -> Members:
     """Returns the members whose seed was trained at several rates; all members if there are none."""
-    keys = list(members.returns)
-    several = {seed for _, seed in keys if sum(s == seed for _, s in keys) > 1}
-    return members.of(list(several)) if several else members
+    several = _swept_seeds(members)
+    return members.of(several) if several else members
+
+
+def _swept_seeds(members: Members) -> list[int]:
+    """Returns the seeds that were trained at several rates."""
+    seeds = [seed for _, seed in members.returns]
+    return sorted({seed for seed in seeds if seeds.count(seed) > 1})
 
 
 def _at(rate: float, members: Members, source: str) -> Chosen:

@@ -1,6 +1,7 @@
 """Which curves represent a method: the right rate, the right seeds, and no other experiment."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -127,6 +128,43 @@ def test_fresh_seeds_never_take_part_in_the_choice(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(16), **better)
     chosen = Evidence.read(tmp_path).unbiased(T_LS)
     assert (chosen.rate, chosen.source) == (1e-3, selection.SAME)
+
+
+def shorter(curve, evaluations=4):
+    return lambda rate, seed: curve(rate, seed)[:evaluations]
+
+
+def test_a_short_sweep_chooses_the_rate_of_longer_runs_on_fresh_seeds(tmp_path):
+    pilot = shorter(by_rate({3e-3: 4, 1e-3: 9, 3e-4: 2}))
+    write_run(tmp_path, "t-ls", "rnn", pilot, rates=RATES, seeds=(0,), name="pilot")
+    write_run(tmp_path, "t-ls", "rnn", learning(8), rates=(1e-3,), seeds=(0, 10, 11), name="long")
+    other = dict(rates=(3e-3,), seeds=(10, 11), name="other")  # a rate that the sweep did not choose
+    write_run(tmp_path, "t-ls", "rnn", learning(16), **other)
+    read = Evidence.read(tmp_path)
+    # Seeds 10 and 11 were now trained at two rates, which makes them a sweep of their own.
+    assert read.unbiased(T_LS).source == selection.SAME
+    shutil.rmtree(tmp_path / "t-ls/rnn/other")
+    read = Evidence.read(tmp_path)
+    chosen = read.unbiased(T_LS)
+    assert (chosen.rate, chosen.source) == (1e-3, selection.FRESH)
+    assert chosen.curves.shape == (2, EVALUATIONS)  # seed 0 took part in the choice
+    assert read.for_figures(T_LS).source == selection.FRESH
+    assert all(read.counts(run) for run in read.runs)
+
+
+def test_longer_runs_at_another_rate_than_the_short_sweep_chose_are_one_rate(tmp_path):
+    pilot = shorter(by_rate({3e-3: 4, 1e-3: 9, 3e-4: 2}))
+    write_run(tmp_path, "t-ls", "rnn", pilot, rates=RATES, seeds=(0,), name="pilot")
+    write_run(tmp_path, "t-ls", "rnn", learning(8), rates=(3e-4,), seeds=(10, 11), name="long")
+    chosen = Evidence.read(tmp_path).unbiased(T_LS)
+    assert (chosen.rate, chosen.source) == (3e-4, selection.ONE_RATE)
+
+
+def test_a_short_sweep_of_other_settings_chooses_nothing(tmp_path):
+    pilot = shorter(by_rate({3e-3: 4, 1e-3: 9, 3e-4: 2}))
+    write_run(tmp_path, "t-ls", "rnn", pilot, rates=RATES, seeds=(0,), name="pilot", clip=0.2)
+    write_run(tmp_path, "t-ls", "rnn", learning(8), rates=(1e-3,), seeds=(10, 11), name="long")
+    assert Evidence.read(tmp_path).unbiased(T_LS).source == selection.ONE_RATE
 
 
 def test_seeds_of_the_sweep_are_not_fresh(tmp_path):
