@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 
 from docs.table_parts import ROOT, evidence, markdown
+from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import find_runs
+from splagger.stats.estimates import at_the_end, difference, estimate, over_training
 from splagger.stats.evidence import Evidence, RecordedRun
 from splagger.stats.members import best_rate
 
@@ -100,6 +102,42 @@ def _planning_column(method: str) -> dict[str, str]:
             f"{value:.2f}" for value in large
         ),
     }
+
+
+def planning_width() -> str:
+    """SplAgger of twice the width on the Planning Game, beside the usual one and the RNN, on fresh seeds."""
+    rows, reference = [], None
+    for label, method, width, neurons in (
+        ("RNN", "rnn", None, 256),
+        ("SplAgger", "splagger", None, 128),
+        ("SplAgger, `method.width=512`", "splagger", "512", 256),
+    ):
+        curves = _planning_fresh(method, width)
+        wide = curves.pivot_table(index="seed", columns="frames", values="return").to_numpy()
+        scores = over_training(wide)
+        reference = scores if reference is None else reference
+        behind = estimate(difference, scores, reference) if scores is not reference else None
+        error = curves[_last_tenth_rows(curves)]["first_ratio_error"].mean()
+        means = (interval(estimate(_mean, s)) for s in (scores, at_the_end(wide)))
+        cells = (str(neurons), str(len(wide)), *means, interval(behind) if behind else "–")
+        rows.append((label, *cells, f"{100 * error:.2g}%"))
+    head = ("memory", "neurons that bypass the maximum", "fresh seeds", "return over training")
+    return markdown((*head, "at the end", "against the RNN", "first-ratio error at the end"), rows)
+
+
+def _planning_fresh(method: str, width: str | None) -> Any:
+    """The curves of a method's fresh seeds on the Planning Game, at rate 0.001."""
+    overrides = {"method.width": width} if width else {}
+    (found,) = [
+        folder
+        for folder in find_runs(ROOT / "results" / "planning" / method)
+        if folder.record().overrides == overrides and folder.record().plan["rates"] == [0.001]
+    ]
+    return found.curves()
+
+
+def _mean(values: np.ndarray) -> Any:
+    return values.mean(axis=-1)
 
 
 def _reward_within_task(method: str) -> tuple[float, float]:

@@ -27,7 +27,12 @@ from docs.catalog_tables import (
     zoo_rounding,
 )
 from docs.cluster_tables import cluster_cost, cluster_overhead, cluster_storm
-from docs.fidelity_tables import pearl_noise, planning_by_rate, planning_details
+from docs.fidelity_tables import (
+    pearl_noise,
+    planning_by_rate,
+    planning_details,
+    planning_width,
+)
 from docs.paper_tables import (
     claim_counts,
     claims_decided,
@@ -72,6 +77,7 @@ TABLES: dict[str, Callable[[], str]] = {
         pearl_noise,
         planning_by_rate,
         planning_details,
+        planning_width,
         speed,
         speed_by_task,
         parts,
