@@ -6,6 +6,7 @@ Multi-Process Service (`nvidia-cuda-mps-control -d`) their kernels run at the sa
 
 import concurrent.futures as futures
 import contextlib
+import math
 import multiprocessing
 import os
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from splagger.bridges.parent import end_with_parent, parent_is_gone
+from splagger.envs.mujoco.simulations import THREADS, threads
 from splagger.errors import Interrupted, SettingError
 from splagger.launchers.protocol import finished
 from splagger.runs.folder import RunFolder
@@ -61,6 +63,7 @@ class Local:
             min(self.jobs, len(runs)),
             multiprocessing.get_context("spawn"),
             initializer=_start_child,
+            initargs=(threads_each(min(self.jobs, len(runs))),),
         )
         with pool, stopped_by_signals():
             submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
@@ -78,10 +81,19 @@ class Local:
                 ) from None
 
 
-def _start_child() -> None:
+def threads_each(jobs: int) -> int:
+    """Returns the number of threads with which each job simulates robots; SPLAGGER_THREADS, if it is set.
+
+    Otherwise there are half as many threads again as cores, because a job that learns leaves its cores to the others.
+    """
+    return threads() if os.environ.get(THREADS) else math.ceil(1.5 * threads() / jobs)
+
+
+def _start_child(threads: int) -> None:
     """Gives a child its own process group, and lets it stop as by SIGTERM if its parent is killed."""
     os.setpgrp()
     end_with_parent()
+    os.environ[THREADS] = str(threads)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from splagger.envs.mujoco.simulations import THREADS
 from splagger.errors import DivergedError, RunError, SettingError
 from splagger.launchers import local, train_all
 from splagger.paper.figures import select
@@ -139,3 +140,11 @@ def test_experiments_that_compare_settings_need_no_fresh_seeds(tmp_path):
     panel = CurvePanel("kl", "KL", (Entry(series, style_of("pearl")),))
     figure = Figure("tuning", "Tuning", "Figure 8", (panel,))
     assert fresh_seeds([figure], Evidence.read(tmp_path), 10) == []
+
+
+def test_jobs_share_the_cores(monkeypatch):
+    monkeypatch.delenv(THREADS, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)), raising=False)
+    assert [local.threads_each(jobs) for jobs in (2, 6, 100)] == [12, 4, 1]
+    monkeypatch.setenv(THREADS, "5")
+    assert local.threads_each(6) == 5

@@ -138,7 +138,9 @@ def test_a_short_sweep_chooses_the_rate_of_longer_runs_on_fresh_seeds(tmp_path):
     pilot = shorter(by_rate({3e-3: 4, 1e-3: 9, 3e-4: 2}))
     write_run(tmp_path, "t-ls", "rnn", pilot, rates=RATES, seeds=(0,), name="pilot")
     write_run(tmp_path, "t-ls", "rnn", learning(8), rates=(1e-3,), seeds=(0, 10, 11), name="long")
-    other = dict(rates=(3e-3,), seeds=(10, 11), name="other")  # a rate that the sweep did not choose
+    other = dict(
+        rates=(3e-3,), seeds=(10, 11), name="other"
+    )  # a rate that the sweep did not choose
     write_run(tmp_path, "t-ls", "rnn", learning(16), **other)
     read = Evidence.read(tmp_path)
     # Seeds 10 and 11 were now trained at two rates, which makes them a sweep of their own.
