@@ -1,4 +1,4 @@
-"""Interventions on a memory: flip the signal, shuffle the transitions, empty it, transplant that of another task."""
+"""Interventions on a memory: flip the signal, shuffle the transitions, freeze a part of it, empty it, transplant it."""
 
 import functools as ft
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +14,7 @@ from splagger.analysis.permutation import prefix_permutation
 from splagger.envs import EndlessTMaze, MineMaze, TMaze
 from splagger.inspection.trace import Change, Trace, trace
 from splagger.memory import Memory, SequenceModel, Transition
+from splagger.nn import Linear
 
 OTHER_TASKS = 4  # from which the memory of the most different one is transplanted
 
@@ -42,6 +43,7 @@ def interventions(
         "Before each action, the memory is made again from all transitions in a random order.",
         Change(recall=_shuffled(player, task_seed)),
     )
+    yield from _frozen_parts(player.agent.memory)
     empty = player.agent.start()
     yield Intervention(
         f"memory emptied at step {cut}",
@@ -55,6 +57,33 @@ def interventions(
             "The memory is replaced once by that of the same agent in another task.",
             Change(recall=lambda step, memory, past: other if step == cut else memory),
         )
+
+
+def _frozen_parts(model: SequenceModel) -> Iterator[Intervention]:
+    """Yields one intervention for each of the two parts of a split memory; nothing for other memories."""
+    aggregation, projection = model.aggregation, model.projection
+    if not (0 < aggregation.skip < aggregation.width and isinstance(projection, Linear)):
+        return
+    read = aggregation.aggregator.read
+    weight = projection.weight[:, aggregation.skip :]
+    nothing = weight @ read(aggregation.start())
+
+    def without_aggregate(step, memory, past):
+        return memory._replace(output=memory.output - weight @ read(memory.aggregate) + nothing)
+
+    def without_bypass(step, memory, past):
+        return memory._replace(output=weight @ read(memory.aggregate) + projection.bias)
+
+    yield Intervention(
+        "aggregate frozen",
+        "The policy sees the aggregated neurons as they were before the first transition.",
+        Change(recall=without_aggregate),
+    )
+    yield Intervention(
+        "bypass frozen",
+        "The policy sees zeros in place of the neurons that bypass the aggregator.",
+        Change(recall=without_bypass),
+    )
 
 
 def _other(player: Player, original: Trace, task_seed: int, cut: int) -> Memory | None:

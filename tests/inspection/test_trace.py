@@ -16,7 +16,7 @@ from splagger.envs import EndlessTMaze, MetaEnv, MineMaze
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.inspection import Change, counterfactuals, effects, inspect, trace
-from splagger.inspection.interventions import flip_signal
+from splagger.inspection.interventions import flip_signal, interventions
 from splagger.memory import Transition
 from splagger.spaces import Discrete
 from tests.tiny import tiny
@@ -110,15 +110,41 @@ def test_a_change_of_the_memory_starts_at_its_step(player, traced):
 
 def test_every_intervention_has_an_outcome(player, traced):
     outcomes = counterfactuals(player, traced, 3)
-    names = ["signal flipped", "order shuffled", "memory emptied", "memory of another task"]
-    assert [o.name.split(" at step")[0] for o in outcomes] == names
-    assert [o.name.endswith(" at step 17") for o in outcomes] == [False, False, True, True]
+    always = ["signal flipped", "order shuffled", "aggregate frozen", "bypass frozen"]
+    once = ["memory emptied at step 17", "memory of another task at step 17"]
+    assert [o.name for o in outcomes] == always + once
     for outcome in outcomes:
         assert outcome.distance.shape == (20,) and len(outcome.returns) == 20
         assert (outcome.distance >= 0).all() and (outcome.distance <= 1).all()
         assert 0 <= outcome.changed <= 1
-    assert (outcomes[2].distance[:17] == 0).all()
+    assert (outcomes[4].distance[:17] == 0).all()
     assert outcomes[0].distance.max() > 0
+
+
+def test_a_frozen_part_of_the_memory_is_that_of_an_empty_one(player, traced):
+    model, actions = player.agent.memory, list(traced.action)
+    cases = {case.name: case for case in interventions(player, traced, 3, 17)}
+    skip, later = (
+        traced.skip,
+        slice(1, None),
+    )  # the empty memory's output is that of an all-zero input
+    empty = np.asarray(model.aggregation.aggregator.read(model.aggregation.start()))
+    for name, part, value in (
+        ("bypass frozen", slice(None, skip), 0.0),
+        ("aggregate frozen", slice(skip, None), empty),
+    ):
+        neurons = traced.neurons.copy()
+        neurons[:, part] = value
+        expected = jax.vmap(model.projection)(jnp.asarray(neurons))
+        found = trace(player, 3, change=cases[name].change, actions=actions)
+        np.testing.assert_allclose(found.output[later], expected[later], atol=1e-5)
+        assert np.abs(found.output - traced.output)[later].max() > 0.01
+        np.testing.assert_array_equal(found.neurons, traced.neurons)  # the memory itself goes on
+
+
+def test_memories_without_a_split_have_no_parts_to_freeze(pearl):
+    names = [case.name for case in interventions(pearl, trace(pearl, 1), 1, 5)]
+    assert not any("frozen" in name for name in names) and "order shuffled" in names
 
 
 def test_effects_are_means_over_tasks(player):
