@@ -2,7 +2,8 @@
 
     init(config, tunables, key) → TrainState
     update(config, tunables, state) → (TrainState, metrics)      one rollout and the learning from it
-    block(config, tunables, state) → (TrainState, metrics)       `eval_interval` updates, then an evaluation
+    updates(config, tunables, state) → (TrainState, metrics)     `eval_interval` of them
+    block(config, tunables, state) → (TrainState, metrics)       the same, then an evaluation
     train(config, tunables, key) → (TrainState, metrics [blocks])
 
 All functions are written for one run; vmap them over `tunables` and `key`. Each update draws its random numbers
@@ -287,15 +288,21 @@ def evaluation(config: Config, state: TrainState) -> Metrics:
     return {"return": returns.sum(), **episodes, **faults.to_metrics(fault)}
 
 
-def block(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
-    """Runs `eval_interval` updates and one evaluation; returns the updates' mean metrics with the returns."""
+def updates(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
+    """Runs `eval_interval` updates; returns their mean metrics."""
     one = lambda state, _: update(config, tunables, state)  # noqa: E731
     state, metrics = jax.lax.scan(one, state, length=config.ppo.eval_interval)
     training_fault = faults.earliest(faults.take(metrics))
     means = jax.tree.map(lambda m: m.mean(), metrics)
+    fault = faults.first(training_fault, faults.in_parameters(state.agent, state.update))
+    return state, means | faults.to_metrics(fault)
+
+
+def block(config: Config, tunables: Tunables, state: TrainState) -> tuple[TrainState, Metrics]:
+    """Runs `eval_interval` updates and one evaluation; returns the updates' mean metrics with the returns."""
+    state, means = updates(config, tunables, state)
     evaluated = evaluation(config, state)
-    parameters_fault = faults.in_parameters(state.agent, state.update)
-    fault = faults.first(training_fault, parameters_fault, faults.take(evaluated))
+    fault = faults.first(faults.take(means), faults.take(evaluated))
     return state, means | evaluated | faults.to_metrics(fault)
 
 

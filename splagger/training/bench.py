@@ -37,7 +37,7 @@ def measure(
     run = Run.create(env, method, rates=[1e-3], seeds=runs, overrides=settings)
     check_memory(run)
     program = compile_grid(run.config, run.points)
-    compile_seconds = program.compile("block")
+    compile_seconds = program.compile("evaluate", "updates")
     wait()
     state, _ = program.block(program.init())  # warm-up
     program.evaluate(state)

@@ -12,7 +12,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from splagger import hosts
-from splagger.nn.gpu.number_types import on_gpu
 from splagger.ppo import train
 from splagger.ppo.faults import take, unstack
 from splagger.ppo.settings import Config, Tunables
@@ -28,8 +27,8 @@ class Program(NamedTuple):
     """Functions of the whole grid; leaves have a leading run axis.
 
     `evaluate` and `block` return metrics by name, one per member. "fault" is a `Fault` or None for each of them.
-    `compile(*names)` compiles some of "init", "evaluate" and "block" at the same time and returns the seconds
-    that this took. Without it, each function is compiled when it is first called.
+    A block is some updates and an evaluation. `compile(*names)` compiles some of "init", "evaluate" and "updates" at
+    the same time and returns the seconds that this took. Without it, each is compiled when it is first called.
     """
 
     init: Callable[[], States]
@@ -53,15 +52,18 @@ class _Parts:
         """Compiles those of `names` that are not compiled yet; returns the seconds that this took."""
         started = time.monotonic()
         missing = [name for name in names if name not in self.compiled]
-        functions = [self.functions[name] for name in missing]
-        lowered = [function.lower(*arguments) for function, arguments in functions]
-        if lowered:
-            # In parallel for a GPU; the compiler for CPUs already uses all cores.
-            with ThreadPoolExecutor(len(lowered) if on_gpu() else 1) as pool:
-                programs = pool.map(lambda one: one.compile(), lowered)
-                self.compiled |= dict(zip(missing, programs, strict=True))
+        if missing:
+            # XLA compiles one function while JAX traces the next.
+            with ThreadPoolExecutor(len(missing)) as pool:
+                lowered = (self._lower(name) for name in missing)
+                programs = [pool.submit(one.compile) for one in lowered]
+            self.compiled |= {n: p.result() for n, p in zip(missing, programs, strict=True)}
             release_memory()  # about half a gigabyte
         return time.monotonic() - started
+
+    def _lower(self, name: str) -> Any:
+        function, arguments = self.functions[name]
+        return function.lower(*arguments)
 
     def __call__(self, name: str, *arguments):
         self.compile(name)
@@ -158,15 +160,15 @@ def compile_here(config: Config, points: Sequence[Point]) -> Program:
     tunables, keys = devices.arrays(points)
     init = devices.over_runs(lambda tunables, key: train.init(config, tunables, key))
     evaluate = devices.over_runs(lambda state: train.evaluation(config, state))
-    block = devices.over_runs(
-        lambda tunables, state: train.block(config, tunables, state), donate=(1,)
+    updates = devices.over_runs(
+        lambda tunables, state: train.updates(config, tunables, state), donate=(1,)
     )
     shapes = jax.eval_shape(init, tunables, keys)
     states = devices.sharded(shapes)
     parts = _Parts(
         init=(init, (tunables, keys)),
         evaluate=(evaluate, (states,)),
-        block=(block, (tunables, states)),
+        updates=(updates, (tunables, states)),
     )
     return _bind(parts, devices, jax.eval_shape(devices.unpadded, shapes), points)
 
@@ -175,13 +177,20 @@ def _bind(parts: _Parts, devices: _Devices, example: Any, points: Sequence[Point
     """Returns the compiled functions as the program of these members."""
     tunables, keys = devices.arrays(points)
 
+    def evaluate(state):
+        return devices.to_host(parts("evaluate", state))
+
     def block(state):
-        state, metrics = parts("block", tunables, state)
-        return state, devices.to_host(metrics)
+        # The evaluation is a program of its own, so that it is compiled once: training begins with one.
+        state, means = parts("updates", tunables, state)
+        evaluated, trained = evaluate(state), devices.to_host(means)
+        found = zip(trained["fault"], evaluated["fault"], strict=True)
+        first = np.fromiter((before or after for before, after in found), object)
+        return state, trained | evaluated | {"fault": first}
 
     return Program(
         init=lambda: parts("init", tunables, keys),
-        evaluate=lambda state: devices.to_host(parts("evaluate", state)),
+        evaluate=evaluate,
         block=block,
         compile=parts.compile,
         pack=devices.unpadded,

@@ -90,7 +90,7 @@ class Execution:
         saved = time.monotonic()
         try:
             with self.view:
-                needed = ("block",) if state else ("init", "evaluate", "block")
+                needed = ("evaluate", "updates") if state else ("init", "evaluate", "updates")
                 seconds = round(stop.call(program.compile, *needed, worthwhile=False), 1)
                 self.record = replace(self.record, compile_seconds=seconds)
                 self.view.begin(seconds)
