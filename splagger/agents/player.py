@@ -13,7 +13,9 @@ from splagger.agents.interface import SavedInterface, needs_env
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
 from splagger.memory import Transition
+from splagger.ranges import Episodes, check
 from splagger.runs.run import Point, Run
+from splagger.runs.settings import override
 
 
 class Player:
@@ -56,6 +58,34 @@ class Player:
     def environment(self, purpose: str) -> AbstractMetaEnv:
         """Returns the environment; raises a RunError that begins with `purpose` if the player has only its interface."""
         return needs_env(self.env, purpose)
+
+    def with_env(self, episodes: int | None = None, **settings: Any) -> "Player":
+        """Returns the same agent in an environment with other settings than in training: does it generalize?
+
+        - `episodes`: episodes per task.
+        - `settings`: fields of the environment, as in `agent.with_env(length=200)`.
+
+        Observations and actions must keep their sizes.
+        """
+        trained = self.environment("playing in another environment")
+        if self.run is None:
+            raise SettingError("this player has no run; use a player returned by `splagger.load`")
+        named = {f"env.{name}": value for name, value in settings.items()}
+        row, _ = override(self.run.row, self.run.method, named)
+        if episodes is not None:
+            check("episodes", episodes, Episodes)
+            row = row.with_meta(episodes=episodes)
+        before, after = (
+            (env.obs_size, env.space, tuple(env.images)) for env in (trained, row.meta)
+        )
+        if after != before:
+            raise SettingError(
+                f"{row.name} would have {after[0]} observed numbers and actions {after[1]}, but the agent was "
+                f"trained with {before[0]} and {before[1]}"
+            )
+        return Player(
+            self.agent, self.normalizers, row.meta, self.point, run=self.run, path=self.path
+        )
 
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""

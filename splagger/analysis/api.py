@@ -49,9 +49,13 @@ def analyze(
     options = options or Options()
     options.check()
     runs = [runs] if isinstance(runs, str | Path | Player) else list(runs)
+    if options.set and not runs:
+        raise SettingError(
+            "--set changes the environment of trained agents, which --run names; without them, use --env"
+        )
     chosen = list(ANALYSES.values()) if name == "all" else [lookup(ANALYSES, name, "analysis")]
     set_up_compiler()
-    subjects = [trained(run, options.every_seed, trust) for run in runs]
+    subjects = [trained(run, options.every_seed, trust, options.set) for run in runs]
     _check_distinct(subjects)
     origin = provenance(_command(name, runs, out, options, trust))
     written = []
@@ -122,9 +126,12 @@ def _check_same(analysis: Analysis, subjects: list[Subject], out: Path, options:
     if not (folder / DESCRIPTION).is_file():
         return
     recorded = read_description(folder)
-    now = {"options": asdict(options), "agents": {s.method: s.origin for s in subjects}}
-    for about, value in json.loads(json.dumps(now)).items():
-        before = recorded.get(about, {})
+    chosen, default = (json.loads(json.dumps(asdict(o))) for o in (options, Options()))
+    now = {"options": chosen, "agents": {s.method: s.origin for s in subjects}}
+    # Options that are newer than the file had their defaults.
+    then = recorded | {"options": default | recorded.get("options", {})}
+    for about, value in now.items():
+        before = then.get(about, {})
         differ = [k for k in before.keys() | value.keys() if before.get(k) != value.get(k)]
         if differ:
             text = ", ".join(f"{k} {before.get(k)} (now {value.get(k)})" for k in sorted(differ))

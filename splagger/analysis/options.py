@@ -28,6 +28,8 @@ class Options:
     """Seed of the meta-episode's task, or of the first of several tasks."""
     every_seed: bool = False
     """Trained agents: analyze all seeds of the best agent's rate, not only that agent."""
+    set: tuple[str, ...] = ()
+    """Trained agents: other settings of their environment than in training, as env.NAME=VALUE."""
     env: str = "t-ls"
     """Untrained agents: the environment that determines sizes and meta-episodes."""
     methods: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from splagger.errors import SettingError
 from splagger.methods import Method
 from splagger.registry import EnvRow
 from splagger.runs.analyses import INITIALIZATION
+from splagger.runs.settings import env_settings
 
 
 class Subject(NamedTuple):
@@ -51,12 +52,20 @@ def _build_all(method, interface, network, keys):
     return jax.vmap(lambda key: build(key, method, interface, network))(keys)
 
 
-def trained(run: str | Path | Player, every_seed: bool = False, trust: bool = False) -> Subject:
+def trained(
+    run: str | Path | Player,
+    every_seed: bool = False,
+    trust: bool = False,
+    settings: Sequence[str] = (),
+) -> Subject:
     """Returns the best agent of a run folder, all seeds with its settings if `every_seed`, or the given player.
 
-    `trust` is that of `splagger.load`.
+    - `trust`: that of `splagger.load`.
+    - `settings`: other settings of the environment than in training, as `env.NAME=VALUE`.
     """
     players = _players(run, every_seed, trust)
+    if settings:
+        players = [player.with_env(**env_settings(settings)) for player in players]
     best = players[0]
     env: Any = best.environment("analyzing")
     if best.run is None:

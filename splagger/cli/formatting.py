@@ -27,23 +27,6 @@ def one_line(text: str, longest: int = 1000) -> str:
     return text if len(text) <= longest else f"{text[:half]} … {text[-half:]}"
 
 
-def assignments(texts: tuple[str, ...]) -> dict[str, str]:
-    """Converts the values of --set to a dictionary."""
-    pairs = [_assignment(text) for text in texts]
-    names = [name for name, _ in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise SettingError(f"--set gives {', '.join(twice)} twice")
-    return dict(pairs)
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise SettingError(f"--set takes NAME=VALUE, got {text!r}")
-    return name, value
-
-
 def show(table: Table) -> None:
     """Prints a table after an empty line. A terminal would break lines that are too long inside of a word."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

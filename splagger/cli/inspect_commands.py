@@ -4,7 +4,7 @@ import functools as ft
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -12,8 +12,11 @@ from splagger.analysis.options import Options
 from splagger.cli.formatting import show
 from splagger.cli.options import OutputFolder, WritableFile
 from splagger.errors import SettingError
-from splagger.ranges import Several, TaskSeed
+from splagger.ranges import Episodes, Several, TaskSeed
 from splagger.tables import Table
+
+if TYPE_CHECKING:
+    from splagger.agents import Player
 
 Positional = tyro.conf.Positional
 RunPath = Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -23,6 +26,27 @@ Trust = Annotated[
         help="Import and call what the run names, if its environment or method is not part of splagger."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class OtherEnv:
+    """The agent's environment, if its settings are not those of training."""
+
+    set: tuple[str, ...] = ()
+    """Other settings of the environment than in training, as env.NAME=VALUE."""
+    episodes: Episodes | None = None
+    """Episodes per task; by default as in training."""
+
+    def of(self, player: "Player") -> "Player":
+        """Returns the agent in this environment."""
+        from splagger.runs.settings import env_settings
+
+        if not self.set and self.episodes is None:
+            return player
+        return player.with_env(self.episodes, **env_settings(self.set))
+
+
+Elsewhere = Annotated[OtherEnv, tyro.conf.arg(name="")]
 
 
 @dataclass(frozen=True)
@@ -40,6 +64,7 @@ class Evaluate:
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
     trust: Trust = False
+    env: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import evaluate, load
@@ -47,7 +72,7 @@ class Evaluate:
         if self.every_seed:
             self._every_seed()
             return
-        player = load(self.run, self.rate, self.seed, trust=self.trust)
+        player = self.env.of(load(self.run, self.rate, self.seed, trust=self.trust))
         episodes, total = evaluate(player, self.tasks)
         rows = [
             (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
@@ -65,7 +90,7 @@ class Evaluate:
 
         if self.rate is not None or self.seed is not None:
             raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")
-        players = load_seeds(self.run, self.trust)
+        players = [self.env.of(player) for player in load_seeds(self.run, self.trust)]
         scores = [evaluate(player, self.tasks)[1] for player in players]
         rows = [
             (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
@@ -121,11 +146,12 @@ class Watch:
     seed: int | None = None
     """Seed of the agent; by default that of the agent with the highest final return."""
     trust: Trust = False
+    env: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import load, watch
 
-        player = load(self.run, self.rate, self.seed, trust=self.trust)
+        player = self.env.of(load(self.run, self.rate, self.seed, trust=self.trust))
         total = watch(player, self.output, self.task_seed)
         print(f"{self.output}: a meta-episode with a return of {total:.2f}")
 

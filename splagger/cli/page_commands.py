@@ -1,13 +1,13 @@
 """The command that writes a page about trained agents: inspect."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from splagger.cli.inspect_commands import Trust
+from splagger.cli.inspect_commands import Elsewhere, OtherEnv, Trust
 from splagger.cli.options import WritableFile
 from splagger.ranges import TaskSeed
 
@@ -40,12 +40,14 @@ class Inspect:
     seed: int | None = None
     """Seed of the agents; by default that of the agent with the highest final return."""
     trust: Trust = False
+    env: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import load
         from splagger.inspection import inspect
 
-        players = [load(path, self.rate, self.seed, trust=self.trust) for path in self.agents]
+        found = (load(path, self.rate, self.seed, trust=self.trust) for path in self.agents)
+        players = [self.env.of(player) for player in found]
         worth = not self.no_interventions
         print("playing a task" + " and interventions on the memory" * worth + " …", file=sys.stderr)
         traces = inspect(

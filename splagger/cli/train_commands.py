@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from splagger.cli.announcements import announce
-from splagger.cli.formatting import assignments, number, show
+from splagger.cli.formatting import number, show
 from splagger.cli.launch_options import Where
 from splagger.errors import SettingError
 from splagger.ranges import Count, Episodes, Frames, Jobs, Seconds, Seed, Seeds
@@ -63,6 +63,7 @@ class Grid:
     def run(self, env: str, method: str) -> "Run":
         """Returns the run of a method on an environment."""
         from splagger.runs.run import Run
+        from splagger.runs.settings import assignments
 
         axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
         overrides = assignments(self.set)
@@ -247,6 +248,7 @@ class Bench:
     """Print JSON."""
 
     def __call__(self) -> None:
+        from splagger.runs.settings import assignments
         from splagger.training.bench import measure
 
         settings = assignments(self.set)

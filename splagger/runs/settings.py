@@ -107,3 +107,36 @@ def _str(value: Any) -> str:
 
 
 PLAIN: dict[Any, Any] = {bool: _bool, int: _int, float: _float, str: _str}
+
+
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Converts the values of --set to a dictionary."""
+    pairs = [_assignment(text) for text in texts]
+    names = [name for name, _ in pairs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SettingError(f"--set gives {', '.join(twice)} twice")
+    return dict(pairs)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise SettingError(f"--set takes NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def env_settings(texts: Sequence[str]) -> dict[str, str]:
+    """Converts the values of --set to settings of the environment without their prefix; others cannot change.
+
+    >>> env_settings(["env.laps=32"])
+    {'laps': '32'}
+    """
+    found = assignments(texts)
+    others = [name for name in found if not name.startswith("env.")]
+    if others:
+        raise SettingError(
+            f"a trained agent can play in another environment, but nothing else of it can change: --set takes "
+            f"env.NAME=VALUE here, got {', '.join(others)}"
+        )
+    return {name.removeprefix("env."): value for name, value in found.items()}

@@ -236,3 +236,27 @@ def test_a_file_that_is_not_an_agent_is_refused(trained, tmp_path):
     np.savez(tmp_path / "wider.npz", **(arrays | {wider: np.zeros((3, 3), np.float32)}))
     with pytest.raises(RunError, match=r"hidden_weight must be float32\[.*\], got float32\[3, 3\]"):
         splagger.load(tmp_path / "wider.npz")
+
+
+def test_an_agent_plays_in_an_environment_with_other_settings(player):
+    longer = player.with_env(length=7, episodes=3)
+    assert (longer.env.env.length, longer.env.episodes, longer.env.horizon) == (7, 3, 21)
+    assert (player.env.env.length, player.env.episodes) == (5, 4)  # unchanged
+    assert (longer.agent, longer.point, longer.path) == (player.agent, player.point, player.path)
+    episodes, _ = splagger.evaluate(longer, tasks=4)
+    assert len(episodes) == 3
+    same = player.with_env(length="5")  # as on the command line
+    assert splagger.evaluate(same, tasks=4) == splagger.evaluate(player, tasks=4)
+
+
+def test_settings_that_change_what_the_agent_sees_are_refused(player, fresh):
+    with pytest.raises(SettingError, match=r"t-ls-small would have 4 observed numbers .* with 5"):
+        player.with_env(episodes=1)
+    with pytest.raises(SettingError, match="no env setting 'lenth'; did you mean length"):
+        player.with_env(lenth=7)
+    with pytest.raises(SettingError, match="length"):
+        player.with_env(length=0)
+    with pytest.raises(SettingError, match="episodes must be"):
+        player.with_env(episodes=0)
+    with pytest.raises(SettingError, match="this player has no run"):
+        fresh.with_env(length=7)

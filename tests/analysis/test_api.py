@@ -3,6 +3,7 @@
 import csv
 import functools as ft
 import json
+import shutil
 from dataclasses import replace
 
 import jax
@@ -16,8 +17,8 @@ from splagger.analysis.gradients import outputs_of
 from splagger.analysis.inputs import meta_episode
 from splagger.analysis.options import Options as DefinedOptions
 from splagger.cli import main
-from splagger.errors import RunError
-from splagger.runs.analyses import read_description, read_values
+from splagger.errors import RunError, SettingError
+from splagger.runs.analyses import DIGEST, VALUES_DIGEST, read_description, read_values
 from tests.cli.test_cli import refused
 from tests.close import assert_close
 from tests.tiny import contents, tiny
@@ -222,3 +223,27 @@ def test_folders_that_cannot_be_written_or_read_are_refused(tmp_path, capsys):
         analyze("memory", out=tmp_path / "file", options=options)
     with pytest.raises(RunError, match=r"holds no analysis: there is no .*values\.csv"):
         read_values(tmp_path)
+
+
+def test_trained_agents_are_analyzed_in_an_environment_with_other_settings(trained, tmp_path):
+    longer = Options(set=("env.length=7",))
+    (folder,) = analyze("adaptation", trained, tmp_path, longer)
+    assert read_values(folder)["step"].max() == 4 * 7 - 1
+    found = read_description(folder)
+    assert found["usual"] is False and found["options"]["set"] == ["env.length=7"]
+    assert "--set env.length=7" in found["provenance"]["command"]
+    with pytest.raises(RunError, match="with other options: set"):
+        analyze("adaptation", trained, tmp_path, Options())
+    with pytest.raises(SettingError, match=r"got ppo\.clip"):
+        analyze("adaptation", trained, tmp_path / "other", Options(set=("ppo.clip=0.1",)))
+    with pytest.raises(SettingError, match="environment of trained agents"):
+        analyze("adaptation", out=tmp_path / "other", options=longer)
+
+
+def test_analyses_of_versions_without_an_option_had_its_default(everything, tmp_path):
+    folder = tmp_path / "permutation" / "initialization"
+    shutil.copytree(everything[0] / "permutation" / "initialization", folder)
+    description = json.loads((folder / "analysis.json").read_text())
+    del description["options"]["set"], description[DIGEST], description[VALUES_DIGEST]
+    (folder / "analysis.json").write_text(json.dumps(description))
+    assert analyze("permutation", out=tmp_path, options=SMALL) == [folder]
