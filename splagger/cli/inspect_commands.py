@@ -64,7 +64,7 @@ class Evaluate:
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
     trust: Trust = False
-    env: Elsewhere = field(default_factory=OtherEnv)
+    elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import evaluate, load
@@ -72,7 +72,7 @@ class Evaluate:
         if self.every_seed:
             self._every_seed()
             return
-        player = self.env.of(load(self.run, self.rate, self.seed, trust=self.trust))
+        player = self.elsewhere.of(load(self.run, self.rate, self.seed, trust=self.trust))
         episodes, total = evaluate(player, self.tasks)
         rows = [
             (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
@@ -90,7 +90,7 @@ class Evaluate:
 
         if self.rate is not None or self.seed is not None:
             raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")
-        players = [self.env.of(player) for player in load_seeds(self.run, self.trust)]
+        players = [self.elsewhere.of(player) for player in load_seeds(self.run, self.trust)]
         scores = [evaluate(player, self.tasks)[1] for player in players]
         rows = [
             (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
@@ -146,12 +146,12 @@ class Watch:
     seed: int | None = None
     """Seed of the agent; by default that of the agent with the highest final return."""
     trust: Trust = False
-    env: Elsewhere = field(default_factory=OtherEnv)
+    elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import load, watch
 
-        player = self.env.of(load(self.run, self.rate, self.seed, trust=self.trust))
+        player = self.elsewhere.of(load(self.run, self.rate, self.seed, trust=self.trust))
         total = watch(player, self.output, self.task_seed)
         print(f"{self.output}: a meta-episode with a return of {total:.2f}")
 

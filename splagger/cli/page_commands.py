@@ -40,14 +40,14 @@ class Inspect:
     seed: int | None = None
     """Seed of the agents; by default that of the agent with the highest final return."""
     trust: Trust = False
-    env: Elsewhere = field(default_factory=OtherEnv)
+    elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import load
         from splagger.inspection import inspect
 
         found = (load(path, self.rate, self.seed, trust=self.trust) for path in self.agents)
-        players = [self.env.of(player) for player in found]
+        players = [self.elsewhere.of(player) for player in found]
         worth = not self.no_interventions
         print("playing a task" + " and interventions on the memory" * worth + " …", file=sys.stderr)
         traces = inspect(
