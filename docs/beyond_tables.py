@@ -48,6 +48,40 @@ def beyond_endless() -> str:
     return _returns("t-endless", ENDLESS)
 
 
+LAPS = ("rnn", "splagger", "splagger-nosplit", "splagger-nornn")
+
+
+def beyond_laps() -> str:
+    """How often small agents open the right door of the Endless T-Maze in more laps than in training."""
+    rows = []
+    for method in LAPS:
+        found = [row for row in measured("endless")["rows"] if row["method"] == method]
+        late = [row["by_lap"][-1] for row in found]
+        cells = [_share([row[name] for row in found]) for name in ("as_trained", "without_actions")]
+        rows.append((style_of(method).label, cells[0], _share(late), cells[1]))
+    head = ("memory", "laps 1 to 8", f"lap {measured('endless')['laps']}")
+    return markdown((*head, "laps 1 to 8, if the memory does not see the actions"), rows)
+
+
+def _share(values: list[float]) -> str:
+    return f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def beyond_parts() -> str:
+    """Which part of each small SplAgger agent holds the signal of the Endless T-Maze."""
+    rows = [
+        (
+            f"{row['seed']}",
+            *(f"{row[name]:.2f}" for name in ("as_trained", "without_bypass", "without_aggregate")),
+            f"{row['by_lap'][-1]:.2f}",
+        )
+        for row in measured("endless")["rows"]
+        if row["method"] == "splagger"
+    ]
+    head = ("seed", "unchanged", "bypass frozen", "maximum frozen")
+    return markdown((*head, f"unchanged, in lap {measured('endless')['laps']}"), rows)
+
+
 def minigrid_memory() -> str:
     """Returns with and without memory on MiniGrid's MemoryS7."""
     found = splagger.compare(ROOT / "results" / "gym-MiniGrid-MemoryS7-v0")
