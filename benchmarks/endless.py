@@ -6,7 +6,7 @@ Writes benchmarks/results/endless.json, one entry per agent:
   as_trained        the same over the laps of training
   without_bypass    over these laps, if the policy sees zeros in place of the neurons that bypass the aggregator
   without_aggregate likewise for the aggregated neurons
-  without_actions   if the memory sees the same action in every transition
+  without_actions   if the memory sees the same action in every transition of the corridor; those at doors are unchanged
 
 The runs are made by `splagger sweep --envs t-endless --methods splagger rnn splagger-nosplit splagger-nornn --small
 --rates 3e-3 --seeds 5 --frames 1.2e6`.
@@ -15,7 +15,7 @@ The runs are made by `splagger sweep --envs t-endless --methods splagger rnn spl
 import functools as ft
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import equinox as eqx
@@ -27,7 +27,7 @@ import numpy as np
 from splagger.agent import Agent
 from splagger.agents.loading import load_seeds
 from splagger.agents.player import Player
-from splagger.memory import SequenceModel
+from splagger.memory import SequenceModel, Transition
 from splagger.ppo.evaluation import play
 from splagger.runs.provenance import provenance
 from splagger.training.compiler import set_up_compiler
@@ -53,6 +53,17 @@ def _right_doors(env, agent, normalizers):
     return (by_lap > 0).mean(axis=1)
 
 
+class WithoutActions(eqx.Module):
+    """An embedding to which all actions in the corridor look the same; they have no effect there."""
+
+    embedding: Callable
+
+    def __call__(self, transition: Transition):
+        at_door = transition.obs[2] > 0
+        action = jnp.where(at_door, transition.action, 0)
+        return self.embedding(transition._replace(action=action))
+
+
 def changed_memories(memory: SequenceModel) -> Iterator[tuple[str, SequenceModel]]:
     """Yields memories that lack something; an empty maximum reads 0, as a zero weight does."""
     skip, width = memory.aggregation.skip, memory.aggregation.width
@@ -60,9 +71,8 @@ def changed_memories(memory: SequenceModel) -> Iterator[tuple[str, SequenceModel
     if 0 < skip < width:
         yield "without_bypass", eqx.tree_at(weight, memory, weight(memory).at[:, :skip].set(0))
         yield "without_aggregate", eqx.tree_at(weight, memory, weight(memory).at[:, skip:].set(0))
-    actions = lambda model: model.embedding.action.weight  # noqa: E731
-    first = jnp.broadcast_to(actions(memory)[:, :1], actions(memory).shape)
-    yield "without_actions", eqx.tree_at(actions, memory, first)
+    hidden = WithoutActions(memory.embedding)
+    yield "without_actions", eqx.tree_at(lambda model: model.embedding, memory, hidden)
 
 
 def measure(player: Player) -> dict:
