@@ -60,7 +60,9 @@ def beyond_laps() -> str:
         cells = [_share([row[name] for row in found]) for name in ("as_trained", "without_actions")]
         rows.append((style_of(method).label, cells[0], _share(late), cells[1]))
     head = ("memory", "laps 1 to 8", f"lap {measured('endless')['laps']}")
-    return markdown((*head, "laps 1 to 8, if the memory does not see the actions"), rows)
+    return markdown(
+        (*head, "laps 1 to 8, if the memory does not see the actions in the corridor"), rows
+    )
 
 
 def _share(values: list[float]) -> str:
