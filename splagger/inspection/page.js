@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const TYPES = { f4: Float32Array, i1: Int8Array, i2: Int16Array, u2: Uint16Array };
 const SVG = "http://www.w3.org/2000/svg";
 const STEPS_RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-const OUTCOME_COLORS = ["#cc79a7", "#009e73", "#7a5fd0", "#b8860b"];
+const OUTCOME_COLORS = ["#cc79a7", "#009e73", "#7a5fd0", "#b8860b", "#d55e00", "#56b4e9"]; // as many as there are interventions
 
 function decode(array) {
   const bytes = Uint8Array.from(atob(array.data), (c) => c.charCodeAt(0));

@@ -1,5 +1,6 @@
 """Traces: equal to the player's meta-episode; interventions change the memory and nothing else."""
 
+import re
 from pathlib import Path
 
 import equinox as eqx
@@ -16,12 +17,14 @@ from splagger.envs import EndlessTMaze, MetaEnv, MineMaze
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.inspection import Change, counterfactuals, effects, inspect, trace
+from splagger.inspection.interventions import __file__ as interventions_file
 from splagger.inspection.interventions import flip_signal, interventions
 from splagger.memory import Transition
 from splagger.spaces import Discrete
 from tests.tiny import tiny
 
 AGENT = Path(__file__).parents[1] / "contract" / "agent.npz"
+SCRIPT = Path(interventions_file).with_name("page.js")
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +116,8 @@ def test_every_intervention_has_an_outcome(player, traced):
     always = ["signal flipped", "order shuffled", "aggregate frozen", "bypass frozen"]
     once = ["memory emptied at step 17", "memory of another task at step 17"]
     assert [o.name for o in outcomes] == always + once
+    colors = re.search(r"OUTCOME_COLORS = \[(.*?)\]", SCRIPT.read_text())
+    assert colors is not None and colors[1].count("#") == len(outcomes)
     for outcome in outcomes:
         assert outcome.distance.shape == (20,) and len(outcome.returns) == 20
         assert (outcome.distance >= 0).all() and (outcome.distance <= 1).all()
