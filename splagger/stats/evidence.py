@@ -111,15 +111,16 @@ class Evidence:
         return self._members[series]
 
     def pilot(self, series: Series) -> tuple[RecordedRun, Members] | None:
-        """Returns the longest finished sweep of `series` that is too short to count in `members`; None without one.
+        """Returns the sweep that chose the rate of longer runs: the longest finished one that is too short to count.
 
-        Where longer runs were trained at one rate, this is the sweep that chose it.
+        None if the longer runs are a sweep themselves, or if there is no shorter one.
         """
         if series not in self._pilots:
-            counted = self._parts(series)
+            counted, longer = self._parts(series), self.members(series)
+            swept = longer is not None and selection.swept_seeds(longer)
             sweeps = [
                 (run, members)
-                for run, members in self._found(series)
+                for run, members in ([] if swept else self._found(series))
                 if not any(run is other for other, _ in counted)
                 and run.record.ended
                 and len(members.rates) > 1

@@ -31,9 +31,9 @@ def unbiased(members: Members, pilot: Members | None = None) -> Chosen:
 
     Without such seeds, returns `as_in_paper`.
 
-    - `pilot`: a shorter sweep. It chooses the rate if no seed of `members` was trained at several rates.
+    - `pilot`: a shorter sweep that chooses the rate, if `members` were not trained at several rates themselves.
     """
-    sweep = _sweep(members) if pilot is None or _swept_seeds(members) else pilot
+    sweep = _sweep(members) if pilot is None else pilot
     rate = best_rate(sweep)
     fresh = [s for s in members.seeds(rate) if (rate, s) not in sweep.returns]
     if fresh:
@@ -55,11 +55,11 @@ def for_figures(members: Members, pilot: Members | None = None) -> Chosen:
 
 def _sweep(members: Members) -> Members:
     """Returns the members whose seed was trained at several rates; all members if there are none."""
-    several = _swept_seeds(members)
+    several = swept_seeds(members)
     return members.of(several) if several else members
 
 
-def _swept_seeds(members: Members) -> list[int]:
+def swept_seeds(members: Members) -> list[int]:
     """Returns the seeds that were trained at several rates."""
     seeds = [seed for _, seed in members.returns]
     return sorted({seed for seed in seeds if seeds.count(seed) > 1})

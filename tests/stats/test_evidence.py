@@ -145,6 +145,7 @@ def test_a_short_sweep_chooses_the_rate_of_longer_runs_on_fresh_seeds(tmp_path):
     read = Evidence.read(tmp_path)
     # Seeds 10 and 11 were now trained at two rates, which makes them a sweep of their own.
     assert read.unbiased(T_LS).source == selection.SAME
+    assert {run.path.name for run in read.runs if read.counts(run)} == {"long", "other"}
     shutil.rmtree(tmp_path / "t-ls/rnn/other")
     read = Evidence.read(tmp_path)
     chosen = read.unbiased(T_LS)
