@@ -12,17 +12,17 @@ from splagger.envs.classic.references import POLICIES, estimate, label, scripted
 from splagger.registry import ENVS
 
 RESULT = Path(__file__).parent / "results" / "references.json"
-META_EPISODES = {"tabular-mdp": 4_000}  # of others: 20,000; a task of this one has 550 numbers
+META_EPISODES = 20_000
 NAMES = [name for name, row in ENVS.items() if type(row.env) in POLICIES]
 
 
 def measure(name: str) -> list[dict]:
     """Returns one entry per policy of an environment."""
-    rows, count = [], META_EPISODES.get(name, 20_000)
+    rows = []
     for policy in scripted(ENVS[name].env):
-        mean, error = estimate(ENVS[name].meta, policy, count)
+        mean, error = estimate(ENVS[name].meta, policy, META_EPISODES)
         row = {"env": name, "policy": label(policy), "mean": mean, "error": error}
-        rows.append(row | {"meta_episodes": count})
+        rows.append(row | {"meta_episodes": META_EPISODES})
         print(f"{name:14}{label(policy):34}{mean:9.3f} ± {error:.3f}", flush=True)
     return rows
 
