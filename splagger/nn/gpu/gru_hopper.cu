@@ -113,6 +113,13 @@ __device__ __forceinline__ float2 floats(uint32_t pair) {
   return __half22float2(*reinterpret_cast<const __half2*>(&pair));
 }
 
+// Computes a neuron's next state from its gates' arguments. The fused additions are written out, so that acting and
+// updating compute the same bits.
+__device__ __forceinline__ float next_state(float q, float r, float z, float n, float before) {
+  const float candidate = tanh_of(fmaf(sigmoid(r), q, n));
+  return fmaf(sigmoid(z), before - candidate, candidate);
+}
+
 // The work of one cluster: rows of a run, from one step to another.
 struct Work {
   int run, row, from, to;
@@ -287,8 +294,7 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
       r[j] = even[0][j] + odd[0][j] + biases[1][j % 2];
       z[j] = even[1][j] + odd[1][j] + biases[2][j % 2];
       n[j] = from_input[j] + biases[3][j % 2];
-      const float candidate = tanh_of(n[j] + sigmoid(r[j]) * q[j]);
-      h[j] = candidate + sigmoid(z[j]) * (before - candidate);
+      h[j] = next_state(q[j], r[j], z[j], n[j], before);
       kept[j] = later >> row & 1 ? 0.0f : h[j];
     }
     if (t + 1 < work.to) {
@@ -497,92 +503,92 @@ __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1)
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// One step, for acting. A block computes 32 neurons of 16 sequences. Its warps share the inner axis, 256 states and
-// then the inputs, and add their parts in shared memory. Weights are stored in the order in which threads read them
-// (see `gru_hopper.Step`), and each thread reads all of its weights at once.
+// One step, for acting. A block computes 32 neurons of 16 sequences, and a warp 8 neurons. Products are added in the
+// order of the forward loop, so that both compute the same bits: the first update then starts with the policy that
+// acted. Weights are stored in the order in which threads read them (see `gru_hopper.Step`), and each thread reads
+// all of its weights at once.
 
-constexpr int STEP_BLOCKS = 8, STEP_NEURONS = H / STEP_BLOCKS, STEP_TILES = STEP_NEURONS / 8;
-constexpr int STEP_SUMS = 4 * STEP_NEURONS + 8;  // a row of partial sums of q, r, z and n, padded
+constexpr int STEP_WARPS = 4, STEP_THREADS = 32 * STEP_WARPS, STEP_BLOCKS = H / 8 / STEP_WARPS;
 
 template <int INPUT_TILES>
-__global__ void __launch_bounds__(THREADS, 1)
+__global__ void __launch_bounds__(STEP_THREADS, 1)
     one_step(const __half* __restrict__ x, const float* __restrict__ state, const uint4* __restrict__ weight,
              const float* __restrict__ bias, float* __restrict__ next, int rows) {
-  constexpr int TILES = H / 16 + INPUT_TILES, MINE_AT_MOST = (TILES + WARPS - 1) / WARPS;
-  extern __shared__ __align__(16) float sums[];  // [WARPS][ROWS][STEP_SUMS]
+  constexpr int D = 16 * INPUT_TILES, TILES = INPUT_TILES + H / 16, WORDS = (6 * TILES + 3) / 4;
+  __shared__ __align__(16) __half factors[2 * TILES][8 * ROWS + 8];  // inputs, then states: 8 numbers of all rows
   const int block = blockIdx.x % STEP_BLOCKS, cluster = blockIdx.x / STEP_BLOCKS, run = cluster / (rows / ROWS);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4;
+  const int eight = block * STEP_WARPS + warp, neuron = 8 * eight + 2 * pair;
   const size_t first = static_cast<size_t>(cluster) * ROWS;  // the first sequence
 
-  uint4 right[MINE_AT_MOST][6];  // [r, z, n][tile of 8 neurons][2]
+  constexpr int STATES = ROWS * H / 4 / STEP_THREADS;
+  float4 loaded[STATES];
 #pragma unroll
-  for (int i = 0; i < MINE_AT_MOST; ++i)
-    if (warp + WARPS * i < TILES)
+  for (int i = 0; i < STATES; ++i)
+    loaded[i] = reinterpret_cast<const float4*>(state + first * H)[i * STEP_THREADS + threadIdx.x];
+  uint4 right[WORDS];  // the order of its words is [tile][r, z, n][2]
 #pragma unroll
-      for (int j = 0; j < 6; ++j)
-        right[i][j] = weight[((static_cast<size_t>(run * STEP_BLOCKS + block) * TILES + warp + WARPS * i) * 6 + j) * 32 + lane];
-
-  float total[4][STEP_TILES][4] = {};  // in the order q, r, z, n
+  for (int i = 0; i < WORDS; ++i)
+    right[i] = weight[(static_cast<size_t>(run * H / 8 + eight) * WORDS + i) * 32 + lane];
+  auto factor = [&](int tile, int gate, uint32_t (&b)[2]) {  // all indices are known when compiled
 #pragma unroll
-  for (int i = 0; i < MINE_AT_MOST; ++i) {
-    const int tile = warp + WARPS * i;
-    const bool is_state = i < H / 16 / WARPS;  // known when compiled
-    if (tile >= TILES) continue;
-    uint32_t a[4];
-#pragma unroll
-    for (int p = 0; p < 4; ++p) {
-      const size_t row = first + group + p % 2 * 8;
-      const int column = 16 * tile + p / 2 * 8 + 2 * pair;
-      if (is_state) {
-        const float2 h = *reinterpret_cast<const float2*>(state + row * H + column);
-        a[p] = halves(h.x, h.y);
-      } else {
-        a[p] = *reinterpret_cast<const uint32_t*>(x + row * (16 * INPUT_TILES) + column - H);
-      }
+    for (int i = 0; i < 2; ++i) {
+      const int word = 6 * tile + 2 * gate + i;
+      const uint4 four = right[word / 4];
+      b[i] = word % 4 == 0 ? four.x : word % 4 == 1 ? four.y : word % 4 == 2 ? four.z : four.w;
     }
-#pragma unroll
-    for (int gate = 0; gate < 3; ++gate)
-#pragma unroll
-      for (int t = 0; t < STEP_TILES; ++t) {
-        const uint4 four = right[i][2 * gate + t / 2];
-        const uint32_t b[2] = {t % 2 ? four.z : four.x, t % 2 ? four.w : four.y};
-        multiply_half(total[gate < 2 ? 1 + gate : is_state ? 0 : 3][t], a, b);
-      }
-  }
+  };
+  float2 biases[4], before[2];  // in the order q, r, z, n; of rows `group` and `group + 8`
 #pragma unroll
   for (int kind = 0; kind < 4; ++kind)
+    biases[kind] = *reinterpret_cast<const float2*>(bias + (static_cast<size_t>(run) * 4 + kind) * H + neuron);
 #pragma unroll
-    for (int t = 0; t < STEP_TILES; ++t)
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-        *reinterpret_cast<float2*>(
-            &sums[(warp * ROWS + group + 8 * i) * STEP_SUMS + kind * STEP_NEURONS + 8 * t + 2 * pair]) =
-            make_float2(total[kind][t][2 * i], total[kind][t][2 * i + 1]);
+  for (int i = 0; i < 2; ++i)
+    before[i] = *reinterpret_cast<const float2*>(state + (first + group + 8 * i) * H + neuron);
 
-  const int row = threadIdx.x / 16, own = threadIdx.x % 16 * 2, neuron = block * STEP_NEURONS + own;
-  float arguments[4][2];
-#pragma unroll
-  for (int kind = 0; kind < 4; ++kind) {
-    const float2 b = *reinterpret_cast<const float2*>(bias + (static_cast<size_t>(run) * 4 + kind) * H + neuron);
-    arguments[kind][0] = b.x, arguments[kind][1] = b.y;
+  for (int i = threadIdx.x; i < ROWS * D / 8; i += STEP_THREADS) {
+    const int row = i / (D / 8), column = i % (D / 8);
+    *reinterpret_cast<uint4*>(&factors[column][8 * row]) = reinterpret_cast<const uint4*>(x + first * D)[i];
   }
-  const float2 before = *reinterpret_cast<const float2*>(state + (first + row) * H + neuron);
+#pragma unroll
+  for (int i = 0; i < STATES; ++i) {
+    const int at = 4 * (i * STEP_THREADS + threadIdx.x), row = at / H, column = at % H;
+    *reinterpret_cast<uint2*>(&factors[2 * INPUT_TILES + column / 8][8 * row + column % 8]) =
+        make_uint2(halves(loaded[i].x, loaded[i].y), halves(loaded[i].z, loaded[i].w));
+  }
   __syncthreads();
+
+  const uint32_t address = shared_address(&factors[lane / 16][lane % 16 * 8]);
+  float even[3][4] = {}, odd[3][4] = {}, from_input[4];
 #pragma unroll
-  for (int kind = 0; kind < 4; ++kind)
+  for (int tile = 0; tile < TILES; ++tile) {
+    uint32_t a[4], b[2];
+    load_factor(a, address + 2 * sizeof(factors[0]) * tile);
+    const bool is_odd = tile >= INPUT_TILES && (tile - INPUT_TILES) % 2;
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) {
-      const float2 part =
-          *reinterpret_cast<const float2*>(&sums[(w * ROWS + row) * STEP_SUMS + kind * STEP_NEURONS + own]);
-      arguments[kind][0] += part.x, arguments[kind][1] += part.y;
+    for (int gate = 0; gate < 3; ++gate) {
+      factor(tile, gate, b);
+      multiply_half(is_odd ? odd[gate] : even[gate], a, b);
     }
-  float h[2] = {before.x, before.y};
+    if (tile == INPUT_TILES - 1)
 #pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    const float candidate = tanh_of(arguments[3][j] + sigmoid(arguments[1][j]) * arguments[0][j]);
-    h[j] = candidate + sigmoid(arguments[2][j]) * (h[j] - candidate);
+      for (int j = 0; j < 4; ++j) from_input[j] = even[2][j], even[2][j] = 0.0f;
   }
-  *reinterpret_cast<float2*>(next + (first + row) * H + neuron) = make_float2(h[0], h[1]);
+
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    float h[2];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const int j = 2 * i + k;
+      const float q = even[2][j] + odd[2][j] + (k ? biases[0].y : biases[0].x);
+      const float r = even[0][j] + odd[0][j] + (k ? biases[1].y : biases[1].x);
+      const float z = even[1][j] + odd[1][j] + (k ? biases[2].y : biases[2].x);
+      const float n = from_input[j] + (k ? biases[3].y : biases[3].x);
+      h[k] = next_state(q, r, z, n, k ? before[i].y : before[i].x);
+    }
+    *reinterpret_cast<float2*>(next + (first + group + 8 * i) * H + neuron) = make_float2(h[0], h[1]);
+  }
 }
 
 using foreign::Array;
@@ -637,10 +643,8 @@ cudaError_t backward(cudaStream_t stream, int32_t segments, Array<__half> argume
 cudaError_t step(cudaStream_t stream, Array<__half> x, Array<float> state, Array<__half> weight, Array<float> bias,
                  Result<float> next) {
   const auto kernel = x.axis(0) == 80 ? one_step<5> : one_step<8>;
-  const int rows = x.axis(1), bytes = WARPS * ROWS * STEP_SUMS * sizeof(float);
-  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (status != cudaSuccess) return status;
-  kernel<<<x.runs(2) * (rows / ROWS) * STEP_BLOCKS, THREADS, bytes, stream>>>(
+  const int rows = x.axis(1);
+  kernel<<<x.runs(2) * (rows / ROWS) * STEP_BLOCKS, STEP_THREADS, 0, stream>>>(
       x.data, state.data, reinterpret_cast<const uint4*>(weight.data), bias.data, next.data, rows);
   return cudaGetLastError();
 }

@@ -116,15 +116,18 @@ def _factors(weights: GRUWeights, state, xs, resets):
 
 
 class Step(eqx.Module):
-    """One step of a GRU, for acting: one kernel, whose weights are in the order in which its threads read them."""
+    """One step of a GRU, for acting, with the same bits as a step of `recur`.
 
-    weight: Shaped[Array, "8 tiles 6 8 4 4 2"]
+    It is one kernel, whose weights are in the order in which its threads read them.
+    """
+
+    weight: Shaped[Array, "eights words 8 4 4 2"]
     bias: Float[Array, " H4"]
 
     @classmethod
     def create(cls, weights: GRUWeights) -> "Step":
         inputs = _padded(rounded(weights.input_weight, HALF.forward))
-        both = jnp.concatenate([rounded(weights.hidden_weight, HALF.forward), inputs], axis=1)
+        both = jnp.concatenate([inputs, rounded(weights.hidden_weight, HALF.forward)], axis=1)
         bias = jnp.concatenate([weights.candidate_bias, weights.bias])
         return cls(_for_threads(both), bias)
 
@@ -142,13 +145,13 @@ def _step_batch(x: Shaped[Array, "B D"], h: Float[Array, "B H"], weight, bias):
 _step = one_call_per_run(_step_batch, ROWS)
 
 
-def _for_threads(weight: Shaped[Array, "H3 I"]) -> Shaped[Array, "8 tiles 6 8 4 4 2"]:
-    """Reorders a weight: blocks own an eighth of the neurons, warps some tiles of 16 inputs."""
-    tiles = weight.reshape(
-        3, 8, 4, 8, -1, 2, 4, 2
-    )  # gate, block, tile, neuron; tile, half, pair, number
-    ordered = tiles.transpose(1, 4, 0, 2, 5, 3, 6, 7)
-    return ordered.reshape(*ordered.shape[:2], 6, 4, 8, 4, 2).transpose(0, 1, 2, 4, 5, 3, 6)
+def _for_threads(weight: Shaped[Array, "H3 I"]) -> Shaped[Array, "eights words 8 4 4 2"]:
+    """Reorders a weight: a warp owns 8 neurons, and its threads read four words of two numbers at a time."""
+    tiles = weight.reshape(3, WIDTH // 8, 8, -1, 2, 4, 2)
+    words = jnp.einsum("gentkpi->etgknpi", tiles)  # eight, tile, gate, half; neuron, pair, number
+    words = words.reshape(WIDTH // 8, -1, 8, 4, 2)
+    words = jnp.pad(words, [(0, 0), (0, -words.shape[1] % 4), *[(0, 0)] * 3])
+    return words.reshape(WIDTH // 8, -1, 4, 8, 4, 2).transpose(0, 1, 3, 4, 2, 5)
 
 
 def _padded(x):
