@@ -7,9 +7,10 @@ import numpy as np
 import splagger
 from docs.table_parts import ROOT, evidence, markdown, measured
 from splagger.plots.styles import style_of
-from splagger.report.leaderboard import standings_table
+from splagger.report.leaderboard import scores_table, standings_table
 from splagger.report.tables import interval
 from splagger.runs.analyses import read_values
+from splagger.runs.folder import RunFolder
 from splagger.stats.estimates import (
     Estimate,
     at_the_end,
@@ -26,16 +27,10 @@ ENDLESS = ("splagger", "splagger-lru", "splagger-mingru", "lru", "amrl", "rnn", 
 ENDLESS += ("memoryless",)
 
 # The leaderboard: all methods that were run on all of these tasks.
-TASKS = (
-    "dark-room",
-    "goal-grid",
-    "key-to-door",
-    "point-robot",
-    "t-endless",
-    "tabular-mdp",
-)
+TASKS = ("bandit-5", "dark-room", "goal-grid", "key-to-door", "point-robot", "t-endless")
 RANKED = ("splagger", "rnn", "amrl", "cnp", "mingru", "splagger-mingru", "lru", "splagger-lru")
 RANKED += ("memoryless",)
+SOME = ("lstm", "transformer")  # not yet run on all of them
 
 
 def beyond_encoders() -> str:
@@ -98,6 +93,34 @@ def minigrid_memory() -> str:
         for row in found.itertuples()
     ]
     return markdown(("method", "frames", "seeds", "return over training", "at the end"), rows)
+
+
+def beyond_scores() -> str:
+    """Scores of all methods on all tasks, also where some methods or tasks are incomplete."""
+    tasks = (*TASKS, "tabular-mdp")
+    cells = leaderboard(ROOT / "results", methods=(*RANKED, *SOME), envs=tasks)
+    order = [standing.method for standing in board().standings] + list(SOME)
+    standings = sorted(cells.standings, key=lambda standing: order.index(standing.method))
+    return scores_table(cells._replace(standings=standings)).markdown()
+
+
+def beyond_episodes() -> str:
+    """Returns by episode in a tabular MDP at the end of training, at each rate of the two best, and the entropy."""
+    episodes = (1, 2, 5, 10)
+    columns = [f"return_episode_{episode}" for episode in episodes]
+    rows = []
+    for method in ("splagger-mingru", "splagger", "mingru", "rnn", "amrl", "cnp", "memoryless"):
+        (folder,) = evidence().folders(Series("tabular-mdp", method))
+        curves = RunFolder(folder).curves(["frames", "rate", "return", "entropy", *columns])
+        assert curves is not None
+        last = curves[curves["frames"] > 0.9 * curves["frames"].max()].groupby("rate").mean()
+        for rate in last["return"].nlargest(2).index:
+            row = last.loc[rate]
+            numbers = [f"{row[c]:.1f}" for c in columns]
+            rest = f"{row['return']:.1f}", f"{row['entropy']:.2f}"
+            rows.append((style_of(method).label, f"{rate:g}", *numbers, *rest))
+    head = ("memory", "rate", *(f"episode {e}" for e in episodes))
+    return markdown((*head, "all ten", "policy entropy (nats)"), rows)
 
 
 @ft.cache

@@ -13,9 +13,11 @@ from collections.abc import Callable
 from docs.beyond_tables import (
     beyond_encoders,
     beyond_endless,
+    beyond_episodes,
     beyond_gradients,
     beyond_laps,
     beyond_parts,
+    beyond_scores,
     beyond_speed,
     beyond_standings,
     minigrid_memory,
@@ -98,6 +100,8 @@ TABLES: dict[str, Callable[[], str]] = {
         beyond_parts,
         beyond_endless,
         beyond_standings,
+        beyond_scores,
+        beyond_episodes,
         beyond_speed,
         minigrid_memory,
     )

@@ -42,7 +42,12 @@ class Leaderboard:
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
     def __call__(self) -> None:
-        from splagger.report.leaderboard import standings_table, tasks_table, write_leaderboard
+        from splagger.report.leaderboard import (
+            scores_table,
+            standings_table,
+            tasks_table,
+            write_leaderboard,
+        )
         from splagger.stats.leaderboard import leaderboard
 
         if self.train:
@@ -51,6 +56,7 @@ class Leaderboard:
             *self.runs, methods=self.methods, envs=self.envs, reference=self.reference
         )
         show(tasks_table(board))
+        show(scores_table(board))
         show(standings_table(board))
         for path in write_leaderboard(board, self.out):
             print(path)

@@ -48,16 +48,19 @@ def name_of(series: Series) -> str:
     return ", ".join([style_of(series.method).label, *words])
 
 
-def _enough(evidence: Evidence, series: Series) -> Chosen | None:
+def _enough(evidence: Evidence, series: Series, until: float = np.inf) -> Chosen | None:
     """Returns the unbiased choice if it has enough seeds, else the paper's if that has; else None."""
-    for chosen in (evidence.unbiased(series), evidence.as_in_paper(series)):
+    for chosen in (evidence.unbiased(series, until), evidence.as_in_paper(series, until)):
         if chosen is not None and len(chosen.curves) >= SEEDS:
             return chosen
     return None
 
 
-def _lacking(evidence: Evidence, *all_series: Series) -> str:
-    """Returns why the data do not suffice for a verdict; empty if they do."""
+def _lacking(evidence: Evidence, *all_series: Series, cut: bool = False) -> str:
+    """Returns why the data do not suffice for a verdict; empty if they do.
+
+    - `cut`: runs may differ in length, because only their shared frames are compared.
+    """
     for series in all_series:
         if evidence.members(series) is None:
             return f"no run of {name_of(series)} on {series.env}"
@@ -66,7 +69,10 @@ def _lacking(evidence: Evidence, *all_series: Series) -> str:
         if _enough(evidence, series) is None:
             return f"fewer than {SEEDS} seeds of {name_of(series)} on {series.env}"
     ends = [chosen.frames[-1] for s in all_series if (chosen := _enough(evidence, s))]
-    return "the runs differ in length" if min(ends) < COVERED * max(ends) else ""
+    annealed = any(evidence.anneals(series) for series in all_series)
+    if min(ends) >= COVERED * max(ends) or (cut and not annealed):
+        return ""
+    return "the runs differ in length" + (", and their learning rates are annealed" if cut else "")
 
 
 def _so_far(evidence: Evidence, *all_series: Series) -> str:
@@ -82,10 +88,11 @@ def _so_far(evidence: Evidence, *all_series: Series) -> str:
     return f"at {evidence.covered(series) * whole:.3g} of {whole:.3g} million frames; "
 
 
-def _cut(chosen: list[Chosen]) -> list[np.ndarray]:
-    """Returns the curves up to the last frame that all have."""
-    last = min(c.frames[-1] for c in chosen)
-    return [c.curves[:, c.frames <= last] for c in chosen]
+def _over_shared_frames(evidence: Evidence, *all_series: Series) -> list[Chosen]:
+    """Returns the choice of each series that has enough seeds, all cut to the frames of the shortest."""
+    found = [members for s in all_series if (members := evidence.members(s))]
+    last = min((members.frames[-1] for members in found), default=np.inf)
+    return [chosen for s in all_series if (chosen := _enough(evidence, s, last))]
 
 
 def _scale(env: str, curves: list[np.ndarray]) -> Scale:
@@ -101,7 +108,10 @@ def _finding(about: str, outcome: str, effect: Estimate, note: str, short: str) 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Compares `first` with each of `others`: the difference of means as a fraction of the scale."""
+    """Compares `first` with each of `others`: the difference of means as a fraction of the scale.
+
+    Runs that differ in length are compared over their shared frames, and each rate is the best one over these.
+    """
 
     first: Series
     others: tuple[Series, ...]
@@ -121,11 +131,11 @@ class Comparison:
         return conclude([self._against(evidence, other) for other in self.others])
 
     def _against(self, evidence: Evidence, other: Series) -> Finding:
-        about, lacking = f"against {name_of(other)}", _lacking(evidence, self.first, other)
-        chosen = [c for s in (self.first, other) if (c := _enough(evidence, s))]
-        if lacking:
+        about = f"against {name_of(other)}"
+        if lacking := _lacking(evidence, self.first, other, cut=True):
             return Finding(about, UNKNOWN, note=lacking)
-        curves = _cut(chosen)
+        chosen = _over_shared_frames(evidence, self.first, other)
+        curves = [c.curves for c in chosen]
         scale = _scale(self.first.env, curves)
         if scale.best <= scale.guess:
             return Finding(about, UNKNOWN, note="neither is better than untrained")
@@ -257,12 +267,11 @@ class Sooner:
         return conclude([self._against(evidence, other) for other in self.others])
 
     def _against(self, evidence: Evidence, other: Series) -> Finding:
-        about, lacking = f"against {name_of(other)}", _lacking(evidence, self.first, other)
-        if lacking:
+        about = f"against {name_of(other)}"
+        if lacking := _lacking(evidence, self.first, other):
             return Finding(about, UNKNOWN, note=lacking)
-        chosen = [c for s in (self.first, other) if (c := _enough(evidence, s))]
-        pairs = zip(chosen, _cut(chosen), strict=True)
-        (first, early), (second, late) = (self._frames(c.frames, curves) for c, curves in pairs)
+        chosen = _over_shared_frames(evidence, self.first, other)
+        (first, early), (second, late) = (self._frames(c.frames, c.curves) for c in chosen)
         effect = estimate(difference, np.log2(second), np.log2(first))
         outcome = decide(effect, self.region)
         unsure = (outcome == HOLDS and early) or (outcome == FAILS and late)

@@ -16,15 +16,16 @@ def curves_of(
     name, last = compared[0].env, max(one.members.frames[-1] for one in compared)
     unit, word = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
     labels = _labels([", ".join([one.method, *one.distinguishing(compared)]) for one in compared])
-    lines = [_line(one, label, unit) for one, label in zip(compared, labels, strict=True)]
+    pairs = zip(compared, labels, strict=True)
+    lines = [_line(one, label, float(last), unit) for one, label in pairs]
     lines.sort(key=lambda line: -line.mean.mean())
     panel = CurvePanel(name, name, (), references, f"frames ({word})")
     return panel, distinct(lines)
 
 
-def _line(one: Variant, label: str, unit: float) -> Line:
+def _line(one: Variant, label: str, longest: float, unit: float) -> Line:
     style = style_of(one.method)._replace(label=label)
-    return learning_curve(style, one.method, for_figures(one.members), unit)
+    return learning_curve(style, one.method, for_figures(one.members), longest, unit)
 
 
 def _labels(names: list[str], most: int = 44) -> list[str]:

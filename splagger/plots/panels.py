@@ -45,14 +45,21 @@ class Entry(NamedTuple):
     style: Style
 
 
-def learning_curve(style: Style, method: str, chosen: Chosen, unit: float = 1e6) -> Line:
-    """Returns the mean over smoothed seeds with its 68% bootstrap interval, thinned to at most 200 points."""
-    kept = thin(len(chosen.frames))
-    smoothed = np.array([smooth(seed) for seed in chosen.curves])[:, kept]
+def learning_curve(
+    style: Style, method: str, chosen: Chosen, longest: float, unit: float = 1e6
+) -> Line:
+    """Returns the mean over smoothed seeds with its 68% bootstrap interval, thinned to at most 200 points.
+
+    - `longest`: the frames of the longest run in the same panel. All lines are smoothed over a tenth of these, because
+      a short run would otherwise rise earlier than a long one that learns the same.
+    """
+    kept, last = thin(len(chosen.frames)), float(chosen.frames[-1])
+    size = window(round((len(chosen.frames) - 1) * longest / last) + 1 if last else 1)
+    smoothed = np.array([smooth(seed, size) for seed in chosen.curves])[:, kept]
     interval = bootstrap_interval(smoothed)
     frames = chosen.frames[kept] / unit
     line = Line(style, frames, *interval, method, len(smoothed), chosen.rate, chosen.source)
-    return line._replace(smoothed=window(len(chosen.frames)) > 1)
+    return line._replace(smoothed=size > 1)
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,9 @@ class CurvePanel:
     log: bool = False
 
     def lines(self, evidence: Evidence) -> list[Line]:
-        pairs = [(entry, evidence.for_figures(entry.series)) for entry in self.entries]
-        return [learning_curve(e.style, e.series.method, c) for e, c in pairs if c is not None]
+        pairs = [(e, c) for e in self.entries if (c := evidence.for_figures(e.series))]
+        longest = max((float(chosen.frames[-1]) for _, chosen in pairs), default=0.0)
+        return [learning_curve(e.style, e.series.method, c, longest) for e, c in pairs]
 
     def missing(self, evidence: Evidence) -> Missing:
         return Missing(series=tuple(s for s, _ in self.entries if evidence.lacks(s)))

@@ -27,6 +27,15 @@ def _standing_row(one: Standing) -> tuple[str, ...]:
     return style_of(one.method).label, *scores, f"{one.solved:.0%}", better
 
 
+def scores_table(board: Leaderboard) -> Table:
+    """Returns the scores at the end: one row per method, the best first, and one column per task."""
+    found = {(c.method, c.env): f"{interquartile_mean(c.end):.2f}" for c in board.cells}
+    envs = list(dict.fromkeys(cell.env for cell in board.cells))
+    methods = [standing.method for standing in board.standings]
+    rows = [(style_of(m).label, *(found.get((m, env), "–") for env in envs)) for m in methods]
+    return Table("Scores at the end", ("method", *envs), rows)
+
+
 def tasks_table(board: Leaderboard) -> Table:
     """Returns one row per method and task."""
     head = ("environment", "method", "score at the end", "rate", "seeds")
@@ -65,6 +74,6 @@ def _page(board: Leaderboard) -> str:
         "bootstrap intervals; seeds are resampled within each task."
     )
     parts = ["# Leaderboard", about, "![Leaderboard](leaderboard.png)"]
-    for one in (standings_table(board), tasks_table(board)):
+    for one in (standings_table(board), scores_table(board), tasks_table(board)):
         parts += [f"## {one.title}", one.markdown()]
     return "\n\n".join(parts) + "\n"

@@ -100,8 +100,8 @@ def window(evaluations: int) -> int:
     return max(1, int(LAST * evaluations))
 
 
-def smooth(curve: np.ndarray) -> np.ndarray:
-    """Returns the trailing mean over a tenth of the points, padded with the first value.
+def smooth(curve: np.ndarray, size: int | None = None) -> np.ndarray:
+    """Returns the trailing mean over a tenth of the points, or over `size` points, padded with the first value.
 
     It ends with the mean over the last tenth of training, as `at_the_end` does. Curves with fewer than 20 points
     are not smoothed.
@@ -109,7 +109,7 @@ def smooth(curve: np.ndarray) -> np.ndarray:
     >>> smooth(np.array([0.0, 2.0, 4.0])).tolist()
     [0.0, 2.0, 4.0]
     """
-    size = window(len(curve))
+    size = window(len(curve)) if size is None else size
     padded = np.concatenate([np.full(size - 1, curve[0]), curve])
     return np.convolve(padded, np.full(size, 1 / size), mode="valid")
 

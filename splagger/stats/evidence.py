@@ -161,25 +161,34 @@ class Evidence:
         parts = [p for s in wanted for p in (*self._parts(s), self.pilot(s)) if p is not None]
         return any(run is other for other, _ in parts)
 
-    def as_in_paper(self, series: Series) -> Chosen | None:
-        """Returns the curves at the best rate on the seeds it was chosen on, as in the paper."""
-        members = self.members(series)
-        return None if members is None else selection.as_in_paper(members)
+    def anneals(self, series: Series) -> bool:
+        """Returns whether the learning rate falls during training, so that a long run does not begin as a short one."""
+        return any(run.record.plan["ppo"].get("anneal") for run, _ in self._parts(series))
 
-    def unbiased(self, series: Series) -> Chosen | None:
-        """Returns the curves at the best rate, on seeds it was not chosen on if there are any."""
-        return self._chosen(series, selection.unbiased)
+    def as_in_paper(self, series: Series, until: float = np.inf) -> Chosen | None:
+        """Returns the curves at the best rate on the seeds it was chosen on, as in the paper.
+
+        - `until`: only these first frames count, also in the choice of the rate.
+        """
+        members = self.members(series)
+        return None if members is None else selection.as_in_paper(members.until(until))
+
+    def unbiased(self, series: Series, until: float = np.inf) -> Chosen | None:
+        """Returns the curves at the best rate, on seeds it was not chosen on if there are any; `until` as above."""
+        return self._chosen(series, selection.unbiased, until)
 
     def for_figures(self, series: Series) -> Chosen | None:
         """Returns the curves that figures draw."""
         return self._chosen(series, selection.for_figures)
 
-    def _chosen(self, series: Series, choose: Callable[..., Chosen]) -> Chosen | None:
+    def _chosen(
+        self, series: Series, choose: Callable[..., Chosen], until: float = np.inf
+    ) -> Chosen | None:
         members = self.members(series)
         if members is None:
             return None
         pilot = self.pilot(series)
-        return choose(members, pilot[1] if pilot else None)
+        return choose(members.until(until), pilot[1].until(until) if pilot else None)
 
     def analysis(self, key: AnalysisKey, method: str) -> AnalysisValues | None:
         """Returns the values of one method, or None if there are none."""

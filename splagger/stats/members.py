@@ -36,6 +36,11 @@ class Members(NamedTuple):
         """Returns the members with one of `rates`."""
         return Members(self.frames, {k: v for k, v in self.returns.items() if k[0] in rates})
 
+    def until(self, frames: float) -> "Members":
+        """Returns the members up to these frames."""
+        kept = self.frames <= frames
+        return Members(self.frames[kept], {k: v[kept] for k, v in self.returns.items()})
+
     def curves(self, rate: float) -> np.ndarray:
         """Returns the curves [S, T] at one rate.
 

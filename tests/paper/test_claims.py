@@ -1,5 +1,6 @@
 """Claims on synthetic records: better methods are found better, equal methods are not."""
 
+import json
 import math
 
 import numpy as np
@@ -26,10 +27,10 @@ from splagger.paper.verdicts import (
 from splagger.paper_numbers import PAPER
 from splagger.plots.panels import CurvePanel
 from splagger.runs.analyses import AnalysisKey
-from splagger.stats.estimates import Estimate, at_the_end
+from splagger.stats.estimates import Estimate, at_the_end, over_training
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.selection import FRESH
-from tests.synthetic import learning, write_analysis, write_run
+from tests.synthetic import frames_between, learning, write_analysis, write_run
 
 RNN, OTHER = Series("t-ls", "rnn"), Series("t-ls", "amrl")
 KEY = AnalysisKey("gradient-first", "initialization")
@@ -142,12 +143,42 @@ def test_missing_methods_few_seeds_and_short_runs_leave_a_claim_open(tmp_path):
         (Series("own", "rnn"), (Series("own", "cnp"),)),
     }
     for pair in pairs:
-        for kind in (Beats, lambda *pair: Sooner(*pair, level=9.0)):
-            (finding,) = kind(*pair).evaluate(Evidence.read(tmp_path)).findings
-            assert (finding.outcome, finding.note) == (UNKNOWN, "the runs differ in length")
+        (finding,) = Sooner(*pair, level=9.0).evaluate(Evidence.read(tmp_path)).findings
+        assert (finding.outcome, finding.note) == (UNKNOWN, "the runs differ in length")
     write_run(tmp_path, "t-ls", "pearl", lambda rate, seed: learning(8)(rate, seed)[:2])
     (finding,) = Learns("t-ls", ("pearl",), 4.0).evaluate(Evidence.read(tmp_path)).findings
     assert finding.outcome == UNKNOWN and "much shorter than the paper's" in finding.note
+
+
+def test_runs_that_differ_in_length_are_compared_over_their_shared_frames(tmp_path):
+    """Also the rate is chosen there: the long run's other rate is better later, but not by then."""
+
+    def late(rate, seed):
+        fast, slow = learning(14, noise=0.1)(rate, seed), learning(16, noise=0.1)(rate, seed)
+        return fast if rate == 1e-3 else np.where(np.arange(len(slow)) < 21, 2.0, 10 * slow)
+
+    write_run(tmp_path, "t-ls", "rnn", late, rates=(1e-3, 1e-4))
+    write_run(tmp_path, "t-ls", "amrl", lambda *key: learning(8, noise=0.1)(*key)[:21])
+    found = Evidence.read(tmp_path)
+    assert found.unbiased(RNN).rate == 1e-4
+    (finding,) = Beats(RNN, (OTHER,)).evaluate(found).findings
+    assert finding.outcome == HOLDS_SO_FAR and finding.note.startswith("at ")
+    cut = [found.as_in_paper(s, until=20.0 * frames_between("t-ls")) for s in (RNN, OTHER)]
+    assert [(c.rate, c.curves.shape) for c in cut] == [(1e-3, (3, 21))] * 2
+    means = [over_training(c.curves).mean() for c in cut]
+    assert finding.effect.value == pytest.approx((means[0] - means[1]) / 14)
+
+
+def test_annealed_runs_that_differ_in_length_leave_a_claim_open(tmp_path):
+    """The end of a short annealed run is not what a long one is at that point."""
+    long = write_run(tmp_path, "t-ls", "rnn", learning(14))
+    write_run(tmp_path, "t-ls", "amrl", lambda *key: learning(8)(*key)[:21])
+    record = json.loads((long / "run.json").read_text())
+    record["run"]["ppo"]["anneal"] = True
+    (long / "run.json").write_text(json.dumps(record))
+    (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
+    expected = "the runs differ in length, and their learning rates are annealed"
+    assert (finding.outcome, finding.note) == (UNKNOWN, expected)
 
 
 def test_verdicts_from_runs_shorter_than_the_papers_say_so(tmp_path):

@@ -204,6 +204,17 @@ def test_the_table_matches_one_computed_by_hand(tmp_path):
     ]
 
 
+def test_a_short_run_is_smoothed_like_the_long_one_beside_it(tmp_path):
+    """Two methods that learn the same have the same line as far as both were trained."""
+    curve = learning(14)
+    write_run(tmp_path, "t-ls", "rnn", curve)
+    write_run(tmp_path, "t-ls", "amrl", lambda *key: curve(*key)[:21])
+    ((_, lines), *_) = export.drawable(FIGURES["memory"], Evidence.read(tmp_path))
+    long, short = sorted(lines, key=lambda line: -len(line.x))
+    assert (len(long.x), len(short.x)) == (41, 21)
+    assert np.allclose(long.mean[:21], short.mean) and not np.allclose(short.mean, curve(0, 0)[:21])
+
+
 def test_each_dimension_and_their_mean_are_drawn(small):
     ((_, lines),) = export.drawable(FIGURES["pearl-variance"], small)
     assert len(lines) == 13 and sum(line.named for line in lines) == 2
