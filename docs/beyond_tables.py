@@ -10,7 +10,7 @@ from splagger.plots.styles import style_of
 from splagger.report.leaderboard import scores_table, standings_table
 from splagger.report.tables import interval
 from splagger.runs.analyses import read_values
-from splagger.runs.folder import RunFolder
+from splagger.runs.folder import RunFolder, find_runs
 from splagger.stats.estimates import (
     Estimate,
     at_the_end,
@@ -19,7 +19,8 @@ from splagger.stats.estimates import (
     over_training,
 )
 from splagger.stats.evidence import Series
-from splagger.stats.leaderboard import Leaderboard, leaderboard
+from splagger.stats.leaderboard import Leaderboard, leaderboard_of
+from splagger.stats.members import members_of
 
 ALONE = ("rnn", "mingru", "lru", "mlstm")
 SPLIT = ("splagger", "splagger-mingru", "splagger-lru", "splagger-mlstm")
@@ -98,7 +99,7 @@ def minigrid_memory() -> str:
 def beyond_scores() -> str:
     """Scores of all methods on all tasks, also where some methods or tasks are incomplete."""
     tasks = (*TASKS, "tabular-mdp")
-    cells = leaderboard(ROOT / "results", methods=(*RANKED, *SOME), envs=tasks)
+    cells = leaderboard_of(evidence(), methods=(*RANKED, *SOME), envs=tasks)
     order = [standing.method for standing in board().standings] + list(SOME)
     standings = sorted(cells.standings, key=lambda standing: order.index(standing.method))
     return scores_table(cells._replace(standings=standings)).markdown()
@@ -123,9 +124,23 @@ def beyond_episodes() -> str:
     return markdown((*head, "all ten", "policy entropy (nats)"), rows)
 
 
+def beyond_small() -> str:
+    """Returns of agents with the compact network in tabular MDPs."""
+    rows = []
+    for folder in find_runs(ROOT / "results" / "small-networks" / "tabular-mdp"):
+        record = folder.record()
+        (members,) = members_of(folder, record).values()
+        curves = members.curves(*members.rates)
+        means = [numbers(curves).mean() for numbers in (over_training, at_the_end)]
+        seeds = ", ".join(f"{end:.1f}" for end in at_the_end(curves))
+        rows.append((style_of(record.name[1]).label, *(f"{mean:.1f}" for mean in means), seeds))
+    rows.sort(key=lambda row: -float(row[1]))
+    return markdown(("memory", "return over training", "at the end", "its three agents"), rows)
+
+
 @ft.cache
 def board() -> Leaderboard:
-    return leaderboard(ROOT / "results", methods=RANKED, envs=TASKS)
+    return leaderboard_of(evidence(), methods=RANKED, envs=TASKS)
 
 
 def beyond_standings() -> str:

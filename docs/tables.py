@@ -18,6 +18,7 @@ from docs.beyond_tables import (
     beyond_laps,
     beyond_parts,
     beyond_scores,
+    beyond_small,
     beyond_speed,
     beyond_standings,
     minigrid_memory,
@@ -102,6 +103,7 @@ TABLES: dict[str, Callable[[], str]] = {
         beyond_standings,
         beyond_scores,
         beyond_episodes,
+        beyond_small,
         beyond_speed,
         minigrid_memory,
     )

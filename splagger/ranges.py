@@ -160,11 +160,17 @@ def type_hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind, include_extras=True)
 
 
+@ft.cache
+def _stated(kind: Any) -> tuple[Rule, ...]:
+    """Returns the rules of an annotated type."""
+    return tuple(rule for rule in kind.__metadata__ if isinstance(rule, Rule))
+
+
 def _rules(value: Any, kind: Any) -> Iterator[tuple[Any, Rule]]:
     """Yields every part of a value with every rule that it must satisfy."""
     origin, options = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        stated = [rule for rule in kind.__metadata__ if isinstance(rule, Rule)]
+        stated = _stated(kind)
         yield from ((value, rule) for rule in stated)
         if stated and options[0] is int:
             yield value, Whole()

@@ -78,7 +78,16 @@ def leaderboard(
 
     Standings are over the tasks on which all methods were run. Raises a RunError if there is none.
     """
-    evidence = Evidence.read_every(*roots)
+    return leaderboard_of(Evidence.read_every(*roots), methods, envs, reference)
+
+
+def leaderboard_of(
+    evidence: Evidence,
+    methods: Sequence[str] = (),
+    envs: Sequence[str] = (),
+    reference: str = "splagger",
+) -> Leaderboard:
+    """Returns the leaderboard of runs that were read already; see `leaderboard`."""
     series = [s for s in recorded_series(evidence) if scale_of(s.env)]
     series = [s for s in series if s.method in (methods or [s.method])]
     series = [s for s in series if s.env in (envs or [s.env])]

@@ -73,14 +73,22 @@ def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
         return {}
     reached = np.unique(table["frames"].to_numpy(float))
     frames = np.append(reached, _never_reached(record, reached))
-    found = {}
-    for settings, part in table.groupby(list(Settings._fields), sort=False):
-        wide = part.pivot_table(index="frames", columns=["rate", "seed"], values="return")
-        rows = {k: wide[k].reindex(frames).to_numpy(float) for k in wide.columns}
-        returns = {(float(r), int(s)): row for (r, s), row in rows.items() if np.isfinite(row[0])}
-        if returns:
-            found[Settings(*map(float, settings))] = Members(frames, returns)
-    return found
+    columns = [*Settings._fields, "rate", "seed"]
+    members = table.groupby(columns).ngroup().to_numpy()
+    first = np.unique(members, return_index=True)[1]
+    keys = table[columns].to_numpy(float)[first]
+    returns = np.full((len(keys), len(frames)), np.nan)
+    returns[members, np.searchsorted(frames, table["frames"])] = table["return"]
+    found = {settings: Members(frames, {}) for settings in _settings(keys[np.argsort(first)])}
+    for settings, (rate, seed), row in zip(_settings(keys), keys[:, -2:], returns, strict=True):
+        if np.isfinite(row[0]):
+            found[settings].returns[float(rate), int(seed)] = row
+    return {settings: some for settings, some in found.items() if some.returns}
+
+
+def _settings(keys: np.ndarray) -> list[Settings]:
+    """Returns the settings of each row of `keys`."""
+    return [Settings(*row) for row in keys[:, :-2].tolist()]
 
 
 def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:

@@ -59,4 +59,4 @@ def test_plans_show_durations(tmp_path, capsys):
     main(["reproduce", "memory/t-ls", "--plan", "--out", str(tmp_path)])
     out = capsys.readouterr().out
     assert "here (cpu)" in out and f"on one {REFERENCE}" in out
-    assert "  here (cpu): about 20 h\n" in out and "  on one NVIDIA H200: about 80 s\n" in out
+    assert "  here (cpu): about 20 h\n" in out and "  on one NVIDIA H200: about 81 s\n" in out
