@@ -34,8 +34,6 @@ class Arrays:
 
     def linear(self, name: str) -> Callable[[Vector], Vector]:
         weight, bias = self.below(name).get("weight"), self.below(name).get("bias")
-        # Not `weight @ x`: that also reads the processor's floating-point flags, and warns of invalid values that
-        # BLAS met in padding, although all numbers are finite.
         return lambda x: np.dot(weight, x) + bias
 
     def layer_norm(self, name: str) -> Callable[[Vector], Vector]:

@@ -18,6 +18,9 @@ from splagger.portable.memory import NumpyMemory
 from splagger.portable.numpy_vision import NumpyVision
 from splagger.zoo import locate
 
+# After a matmul, NumPy reads the processor's floating-point flags, and warns of invalid values that BLAS met in padding,
+# although all numbers are finite.
+_quiet = np.errstate(invalid="ignore")
 CRITIC, DECODER = "0.policy.hypernetwork.heads.critic", "0.decoder."
 # What arrays raise that do not fit together.
 DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, MemoryError)
@@ -84,6 +87,7 @@ class NumpyPlayer:
         """Empties the memory: a new task begins."""
         self.memory, self._obs = self._memory.empty, None
 
+    @_quiet
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array."""
         self._obs = obs = _vector("obs", obs, self.obs_size)
@@ -95,6 +99,7 @@ class NumpyPlayer:
         noise = self._random.standard_normal(len(numbers), np.float32) if explore else np.float32(0)
         return numbers + np.maximum(np.float32(1e-6), np.exp(self._log_std)) * noise
 
+    @_quiet
     def observe(self, action: Any, reward: Any, next_obs: Any, task_done: bool = False) -> None:
         """Adds the outcome of the last `act` to the memory. `task_done` ends the task and empties the memory."""
         if self._obs is None:
@@ -106,6 +111,7 @@ class NumpyPlayer:
         self.memory = self._memory.empty if task_done else self._memory.step(self.memory, *step)
         self._obs = None
 
+    @_quiet
     def probabilities(self, obs: Any, noise: Vector | None = None) -> Vector:
         """Returns the probability of every action, or the mean of a continuous one.
 
@@ -118,6 +124,7 @@ class NumpyPlayer:
         powers = [np.exp(part - part.max()) for part in np.split(numbers, self._ends)]
         return np.concatenate([part / part.sum() for part in powers])
 
+    @_quiet
     def value(self, obs: Any, noise: Vector | None = None) -> float:
         """Returns the critic's estimate of the discounted sum of scaled rewards."""
         inputs = self._inputs(_vector("obs", obs, self.obs_size), noise)

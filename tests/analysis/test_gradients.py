@@ -99,7 +99,7 @@ def test_the_straight_through_gradient_of_the_parameters_explodes(aggregator):
     assert_close(series(gradient_parameters, memory, inputs=inputs), expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["splagger", pytest.param("amrl", marks=pytest.mark.slow)])
 def test_sizes_match_the_naive_jacobian(kind):
     """Both options: the full Jacobian, and the sum over its outputs."""
     memory = small_memory(**KINDS[kind])

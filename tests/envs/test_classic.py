@@ -60,7 +60,9 @@ def play(name, alone=False):
     return jax.tree.map(lambda *x: np.stack(x), *results)
 
 
-@pytest.mark.parametrize("name", ["key", pytest.param("tabular", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["bandit", *(pytest.param(n, marks=pytest.mark.slow) for n in ("key", "tabular"))]
+)
 def test_a_batch_equals_each_environment_alone(name):
     assert_close(play(name), play(name, alone=True), rtol=1e-6, atol=1e-6)
 

@@ -100,6 +100,7 @@ def test_remembering_the_signal_yields_27_4_in_mc_ls():
     np.testing.assert_allclose(returns, ENVS["mc-ls"].best_return, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_guessing_the_door_yields_20_4_in_mc_ls():
     returns = meta_returns("mc-ls", experts.MineExpert(name_view, True, RNG(3)), steps=2 * 98)
     assert_mean(returns, 20.4)

@@ -83,7 +83,11 @@ def assert_same_bits(one, other):
     jax.tree.map(np.testing.assert_array_equal, jax.device_get(one), jax.device_get(other))
 
 
-@ENVS
+@pytest.mark.parametrize(
+    "env",
+    [Walker(), pytest.param(Cheetah(), marks=pytest.mark.slow)],
+    ids=["walker", "cheetah"],
+)
 def test_a_batch_of_240_equals_single_environments_and_is_one_call_per_step(env, monkeypatch):
     calls, step = [], Simulations.step
     spy = lambda self, numbers, *rest: calls.append(len(numbers)) or step(self, numbers, *rest)  # noqa: E731

@@ -39,7 +39,7 @@ PARAMETERS = {
 # Their encoders and aggregators are tested by other rows; `make test-slow` tests the combinations too.
 SLOW = {"mingru", "lru", "amrl-mingru", "amrl-lru", "splagger-mlstm", "splagger-avg", "pearl-gru"}
 SLOW |= {"splagger-nornn", "amrl-nornn", "softmax-nornn", "wsoftmax-nornn", "splagger-nosplit"}
-SLOW |= {"splagger-avgmax", "splagger-wavg", "lstm-invinit"}
+SLOW |= {"splagger-avgmax", "splagger-wavg", "lstm-invinit", "splagger-softmax", "splagger-mingru"}
 ROWS = {n: pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in PARAMETERS}
 every_method = pytest.mark.parametrize("name", ROWS.values())
 

@@ -85,7 +85,9 @@ def test_only_fixed_length_environments_have_a_task_length():
     assert MetaEnv(MineMaze(), 2).task_length is None
 
 
-@pytest.mark.parametrize("name", ["splagger", "pearl", "transformer"])
+@pytest.mark.parametrize(
+    "name", ["splagger", "pearl", pytest.param("transformer", marks=pytest.mark.slow)]
+)
 def test_a_batch_of_rollouts_equals_each_rollout_alone(name):
     """With a batch axis of tasks and one of environments, neither environments nor steps are mixed up."""
     agent, steps, envs = state_of(name).agent, 3 * LENGTH, 3

@@ -205,7 +205,14 @@ def gradients_of_runs(run, cells, states, xs, resets):
     return jax.vmap(jax.grad(loss))(cells, states, xs)
 
 
-@pytest.mark.parametrize("name", [name for name in FORMS if "half" not in name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * ("kernels" in name))
+        for name in FORMS
+        if "half" not in name
+    ],
+)
 def test_the_unroll_for_gpus_mapped_over_runs(name, small_kernels):
     """Each run has its own weights, and loops that write in place must not mix them up."""
     form = FORMS[name]

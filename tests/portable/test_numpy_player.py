@@ -106,6 +106,17 @@ def test_each_kind_of_memory_acts_as_the_jax_agent(name):
     check_equal(METHODS[name], Discrete(4))
 
 
+def test_flags_that_a_matmul_leaves_behind_are_no_warnings(monkeypatch):
+    """BLAS may meet invalid values in padding; tests treat warnings as errors."""
+    *_, player = pair(METHODS["splagger"], Discrete(4), np.random.default_rng(0))
+    embed = player._state_embedding
+    flagged = lambda x: embed(x) + 0 * np.nan_to_num(np.float32(np.inf) - np.float32(np.inf))  # noqa: E731
+    monkeypatch.setattr(player, "_state_embedding", flagged)
+    obs = np.ones(5, np.float32)
+    assert np.isfinite(player.probabilities(obs)).all() and np.isfinite(player.value(obs))
+    player.observe(player.act(obs), 1.0, obs)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [*{m.name: m for m in SUPPORTED}.values(), *OWN], **by_name)
 def test_every_method_acts_as_the_jax_agent(method):

@@ -115,7 +115,7 @@ def test_a_stopped_rate_counts_as_not_chosen(both):
     assert np.isnan(members.returns[STOPS, 0][-1])
 
 
-@pytest.mark.parametrize("stop_at", [2, 3])
+@pytest.mark.parametrize("stop_at", [3, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_interrupted_race_ends_with_the_same_bits(both, stop_at, tmp_path, monkeypatch):
     run, (undisturbed, _) = both
     saves = []
