@@ -106,7 +106,7 @@ def beyond_scores() -> str:
 
 
 def beyond_episodes() -> str:
-    """Returns by episode in a tabular MDP at the end of training, at each rate of the two best, and the entropy."""
+    """Returns by episode in a tabular MDP at the end of training, at the two best rates of each memory, and the entropy."""
     episodes = (1, 2, 5, 10)
     columns = [f"return_episode_{episode}" for episode in episodes]
     rows = []

@@ -69,10 +69,13 @@ def _lacking(evidence: Evidence, *all_series: Series, cut: bool = False) -> str:
         if _enough(evidence, series) is None:
             return f"fewer than {SEEDS} seeds of {name_of(series)} on {series.env}"
     ends = [chosen.frames[-1] for s in all_series if (chosen := _enough(evidence, s))]
-    annealed = any(evidence.anneals(series) for series in all_series)
-    if min(ends) >= COVERED * max(ends) or (cut and not annealed):
-        return ""
-    return "the runs differ in length" + (", and their learning rates are annealed" if cut else "")
+    if min(ends) < COVERED * max(ends) and not cut:
+        return "the runs differ in length"
+    if min(ends) < COVERED * max(ends) and any(evidence.anneals(s) for s in all_series):
+        return "the runs differ in length, and their learning rates are annealed"
+    if len(_over_shared_frames(evidence, *all_series)) < len(all_series):
+        return f"fewer than {SEEDS} seeds at the rate that is best over the shared frames"
+    return ""
 
 
 def _so_far(evidence: Evidence, *all_series: Series) -> str:

@@ -29,7 +29,7 @@ def _standing_row(one: Standing) -> tuple[str, ...]:
 
 def scores_table(board: Leaderboard) -> Table:
     """Returns the scores at the end: one row per method, the best first, and one column per task."""
-    found = {(c.method, c.env): f"{interquartile_mean(c.end):.2f}" for c in board.cells}
+    found = {(c.method, c.env): f"{interquartile_mean(c.end):z.2f}" for c in board.cells}
     envs = list(dict.fromkeys(cell.env for cell in board.cells))
     methods = [standing.method for standing in board.standings]
     rows = [(style_of(m).label, *(found.get((m, env), "–") for env in envs)) for m in methods]

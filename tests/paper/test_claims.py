@@ -169,6 +169,23 @@ def test_runs_that_differ_in_length_are_compared_over_their_shared_frames(tmp_pa
     assert finding.effect.value == pytest.approx((means[0] - means[1]) / 14)
 
 
+def test_a_rate_that_is_best_over_shared_frames_needs_seeds_of_its_own(tmp_path):
+    """Fresh seeds were trained at the rate that is best in the end. Over the shared frames another one is."""
+
+    def late(rate, seed):
+        fast = learning(14)(rate, seed)
+        return fast if rate == 1e-3 else np.where(np.arange(len(fast)) < 21, 2.0, 10 * fast)
+
+    write_run(tmp_path, "t-ls", "rnn", late, rates=(1e-3, 1e-4), seeds=(0,))
+    write_run(tmp_path, "t-ls", "rnn", late, rates=(1e-4,), seeds=(100, 101, 102), name="fresh")
+    write_run(tmp_path, "t-ls", "amrl", lambda *key: learning(8)(*key)[:21])
+    found = Evidence.read(tmp_path)
+    assert len(found.unbiased(RNN).curves) == 3
+    (finding,) = Beats(RNN, (OTHER,)).evaluate(found).findings
+    expected = "fewer than 3 seeds at the rate that is best over the shared frames"
+    assert (finding.outcome, finding.note) == (UNKNOWN, expected)
+
+
 def test_annealed_runs_that_differ_in_length_leave_a_claim_open(tmp_path):
     """The end of a short annealed run is not what a long one is at that point."""
     long = write_run(tmp_path, "t-ls", "rnn", learning(14))

@@ -8,6 +8,7 @@ import pytest
 from splagger.cli import main
 from splagger.cli.leaderboard_command import Leaderboard
 from splagger.errors import RunError
+from splagger.report.leaderboard import scores_table
 from splagger.stats.estimates import interquartile_mean
 from splagger.stats.leaderboard import THRESHOLDS, leaderboard, normalized, table
 from tests.synthetic import learning, write_run
@@ -64,6 +65,13 @@ def test_a_method_that_lacks_a_task_narrows_the_standings(runs):
     assert board.envs == ["t-endless"]
     assert [one.method for one in board.standings] == ["rnn", "splagger", "lstm"]
     assert len(board.cells) == len(FINAL)
+
+
+def test_the_table_of_scores_has_every_cell_and_a_dash_where_there_is_none(runs):
+    found = scores_table(leaderboard(runs))
+    place = {env: 1 + i for i, env in enumerate(found.head[1:])}
+    cells = {row[0]: (row[place["t-ls"]], row[place["t-endless"]]) for row in found.rows}
+    assert cells == {"SplAgger": ("1.00", "0.50"), "RNN": ("0.00", "1.00"), "LSTM": ("–", "0.00")}
 
 
 def test_frames_to_reach_a_score_are_those_of_the_smoothed_curve(runs):
