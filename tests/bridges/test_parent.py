@@ -17,15 +17,15 @@ from splagger.bridges.gym_env import GymEnv
 from splagger.bridges.workers import WorkerPool
 from splagger.launchers.local import _start_child
 
-children = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_start_child)
-child = children.submit(time.sleep, 1000)
+spawn = multiprocessing.get_context("spawn")
+children = ProcessPoolExecutor(1, spawn, initializer=_start_child, initargs=(1,))
+children.submit(int).result()  # raises an error if the child cannot start
+children.submit(time.sleep, 1000)
 pools, source = [], GymEnv("tests.bridges.gym_probes:Walk", max_steps=4, workers=1)
 thread = threading.Thread(target=lambda: pools.append(WorkerPool(source, 2)))
 thread.start()
 thread.join()
 assert pools[0].reset(np.arange(3)).obs.shape == (3, 4)  # the worker is there, the thread is not
-while not child.running():
-    time.sleep(0.01)
 print(*(process.pid for process in multiprocessing.active_children()), flush=True)
 time.sleep(1000)
 """
