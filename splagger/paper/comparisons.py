@@ -4,7 +4,7 @@ Differences are fractions of the environment's scale, from guessing (0) to the b
 chosen on if there are enough.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +64,6 @@ def _lacking(evidence: Evidence, *all_series: Series, cut: bool = False) -> str:
     for series in all_series:
         if evidence.members(series) is None:
             return f"no run of {name_of(series)} on {series.env}"
-        if evidence.covered(series) < SHORTEST:
-            return f"runs of {name_of(series)} on {series.env} are much shorter than the paper's"
         if _enough(evidence, series) is None:
             return f"fewer than {SEEDS} seeds of {name_of(series)} on {series.env}"
     ends = [chosen.frames[-1] for s in all_series if (chosen := _enough(evidence, s))]
@@ -78,17 +76,27 @@ def _lacking(evidence: Evidence, *all_series: Series, cut: bool = False) -> str:
     return ""
 
 
-def _so_far(evidence: Evidence, *all_series: Series) -> str:
-    """Returns how many of the paper's frames the shortest runs have, if they have fewer; otherwise nothing.
+def _finding(
+    evidence: Evidence,
+    all_series: Sequence[Series],
+    about: str,
+    outcome: str,
+    effect: Estimate,
+    note: str,
+    hint: str = "",
+) -> Finding:
+    """Returns a finding. If runs are shorter than the paper's, its outcome is one "so far", or none if they are very short.
 
-    The text precedes the note of a finding: "at 6 of 60 million frames; ".
+    - `hint`: how many seeds would decide. More seeds of very short runs would not.
     """
-    short = [series for series in all_series if evidence.lacks(series)]
-    if not short:
-        return ""
-    series = min(short, key=evidence.covered)
-    whole = PAPER[series.env].frames / 1e6
-    return f"at {evidence.covered(series) * whole:.3g} of {whole:.3g} million frames; "
+    series = min(all_series, key=evidence.covered)
+    if not evidence.lacks(series):
+        return Finding(about, outcome, effect, note + hint)
+    covered, whole = evidence.covered(series), PAPER[series.env].frames / 1e6
+    short = f"at {covered * whole:.3g} of {whole:.3g} million frames"
+    if covered < SHORTEST:
+        return Finding(about, UNKNOWN, effect, f"{short}, too few for a verdict; {note}")
+    return Finding(about, SO_FAR[outcome], effect, f"{short}; {note}{hint}")
 
 
 def _over_shared_frames(evidence: Evidence, *all_series: Series) -> list[Chosen]:
@@ -102,11 +110,6 @@ def _scale(env: str, curves: list[np.ndarray]) -> Scale:
     """Returns the scale. If `best` is not above `guess`, nothing was learned and there is no scale."""
     untrained = float(np.mean([c[:, 0].mean() for c in curves]))
     return SCALES.get(env) or Scale(untrained, float(max(at_the_end(c).mean() for c in curves)))
-
-
-def _finding(about: str, outcome: str, effect: Estimate, note: str, short: str) -> Finding:
-    """Returns a finding; `short` is that of `_so_far`."""
-    return Finding(about, SO_FAR[outcome] if short else outcome, effect, short + note)
 
 
 @dataclass(frozen=True)
@@ -147,9 +150,9 @@ class Comparison:
         probability = float(improvement(first, second))
         seeds = " and ".join(f"{len(c.curves)} ({c.source})" for c in chosen)
         fewest = min(len(c.curves) for c in chosen)
-        note = f"P(more) = {probability:.2f}; seeds: {seeds}" + advice(effect, self.region, fewest)
-        short = _so_far(evidence, self.first, other)
-        return _finding(about, decide(effect, self.region), effect, note, short)
+        note = f"P(more) = {probability:.2f}; seeds: {seeds}"
+        outcome, hint = decide(effect, self.region), advice(effect, self.region, fewest)
+        return _finding(evidence, (self.first, other), about, outcome, effect, note, hint)
 
     def _names(self) -> str:
         return ", ".join(name_of(other) for other in self.others)
@@ -217,9 +220,9 @@ class Level:
             return Finding(name_of(series), UNKNOWN, note=lacking)
         effect = estimate(lambda ends: ends.mean(axis=-1), at_the_end(chosen.curves))
         seeds = len(chosen.curves)
-        note = f"seeds: {seeds} ({chosen.source})" + advice(effect, self.region, seeds)
-        outcome, short = decide(effect, self.region), _so_far(evidence, series)
-        return _finding(name_of(series), outcome, effect, note, short)
+        note = f"seeds: {seeds} ({chosen.source})"
+        outcome, hint = decide(effect, self.region), advice(effect, self.region, seeds)
+        return _finding(evidence, [series], name_of(series), outcome, effect, note, hint)
 
     def _names(self) -> str:
         return ", ".join(style_of(method).label for method in self.methods)
@@ -277,11 +280,11 @@ class Sooner:
         (first, early), (second, late) = (self._frames(c.frames, c.curves) for c in chosen)
         effect = estimate(difference, np.log2(second), np.log2(first))
         outcome = decide(effect, self.region)
-        unsure = (outcome == HOLDS and early) or (outcome == FAILS and late)
+        if (outcome == HOLDS and early) or (outcome == FAILS and late):
+            outcome = UNKNOWN
         note = f"{first.mean() / 1e6:.3g} and {second.mean() / 1e6:.3g} million frames"
         note += f"; {early} and {late} seeds never reach the level" if early or late else ""
-        short = _so_far(evidence, self.first, other)
-        return _finding(about, UNKNOWN if unsure else outcome, effect, note, short)
+        return _finding(evidence, (self.first, other), about, outcome, effect, note)
 
     def _frames(self, frames: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, int]:
         """Returns the frames [S] at which smoothed curves first reach the level, and the number that never do."""

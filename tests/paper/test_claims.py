@@ -147,7 +147,22 @@ def test_missing_methods_few_seeds_and_short_runs_leave_a_claim_open(tmp_path):
         assert (finding.outcome, finding.note) == (UNKNOWN, "the runs differ in length")
     write_run(tmp_path, "t-ls", "pearl", lambda rate, seed: learning(8)(rate, seed)[:2])
     (finding,) = Learns("t-ls", ("pearl",), 4.0).evaluate(Evidence.read(tmp_path)).findings
-    assert finding.outcome == UNKNOWN and "much shorter than the paper's" in finding.note
+    assert finding.outcome == UNKNOWN and finding.effect is not None
+    assert finding.note.startswith("at 0.0") and "too few for a verdict; seeds: 3" in finding.note
+
+
+def test_very_short_runs_show_their_effect_but_decide_nothing(tmp_path):
+    """A difference that is clear after 4% of the frames gives no verdict, and no number of seeds that would."""
+    for method, level in (("rnn", 14), ("amrl", 8)):
+        write_run(
+            tmp_path,
+            "t-ls",
+            method,
+            lambda rate, seed, level=level: learning(level, noise=0.1)(rate, seed)[:2],
+        )
+    (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
+    assert finding.outcome == UNKNOWN and finding.effect.low > 0.02
+    assert "too few for a verdict" in finding.note and "would decide" not in finding.note
 
 
 def test_runs_that_differ_in_length_are_compared_over_their_shared_frames(tmp_path):
