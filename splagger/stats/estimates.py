@@ -66,6 +66,25 @@ def interquartile_mean(values: np.ndarray) -> Reduced:
     return np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut].mean(axis=-1)
 
 
+def interquartile_mean_of_strata(*strata: np.ndarray) -> Reduced:
+    """Computes the mean of the middle half of all values, where each stratum has the same weight, whatever its length.
+
+    Values are sorted by size; a value that lies partly in the lowest or highest quarter of the weight counts in part.
+
+    >>> one, many = np.array([0.0, 1.0]), np.array([4.0, 4.0, 4.0, 4.0])
+    >>> float(interquartile_mean_of_strata(one, many))  # the middle half: 1 and two of the fours
+    2.5
+    """
+    values = np.concatenate(strata, axis=-1)
+    weights = np.concatenate([np.full(s.shape[-1], 1 / s.shape[-1] / len(strata)) for s in strata])
+    order = np.argsort(values, axis=-1)
+    above = np.cumsum(weights[order], axis=-1)  # the share of the values up to this one
+    share = np.minimum(above, 0.75) - np.maximum(above - weights[order], 0.25)
+    share = np.maximum(share, 0.0)
+    kept = share * np.take_along_axis(values, order, axis=-1)
+    return kept.sum(axis=-1) / share.sum(axis=-1)
+
+
 def improvement(better: np.ndarray, worse: np.ndarray) -> Reduced:
     """Computes P(X > Y) + P(X = Y)/2 for X drawn from `better` [..., S] and Y from `worse` [..., R].
 

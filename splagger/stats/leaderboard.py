@@ -14,6 +14,7 @@ from splagger.stats.estimates import (
     estimate,
     improvement,
     interquartile_mean,
+    interquartile_mean_of_strata,
     over_training,
     smooth,
 )
@@ -41,19 +42,17 @@ class Cell(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """One method over all tasks."""
+    """One method over all tasks. Every task has the same weight, however many seeds were trained on it."""
 
     method: str
     tasks: int
-    training: Estimate  # the interquartile mean over all tasks and seeds
+    training: Estimate  # the interquartile mean over tasks and seeds
     end: Estimate
     improvement: (
         Estimate | None
     )  # the probability that it beats the reference method, averaged over tasks
-    solved: float  # the fraction of tasks and seeds whose score at the end is at least `SOLVED`
-    profile: (
-        np.ndarray
-    )  # the fraction of tasks and seeds whose score at the end exceeds each of `THRESHOLDS`
+    solved: float  # the share of seeds, averaged over tasks, whose score at the end is at least `SOLVED`
+    profile: np.ndarray  # the share of seeds, averaged over tasks, whose score at the end exceeds each of `THRESHOLDS`
 
 
 class Leaderboard(NamedTuple):
@@ -159,8 +158,7 @@ def _speed(evidence: Evidence, series: Series) -> float | None:
 def _standing(name: str, envs: list[str], cells: list[Cell], reference: str) -> Standing:
     found = {(cell.env, cell.method): cell for cell in cells}
     mine = [found[env, name] for env in envs]
-    pooled = lambda *strata: interquartile_mean(np.concatenate(strata, axis=-1))  # noqa: E731
-    end = np.concatenate([cell.end for cell in mine])
+    over_tasks = lambda share: np.mean([share(cell.end) for cell in mine], axis=0)  # noqa: E731
     others = [found.get((env, reference)) for env in envs]
     better = None
     if name != reference and all(others):
@@ -168,11 +166,11 @@ def _standing(name: str, envs: list[str], cells: list[Cell], reference: str) -> 
     return Standing(
         name,
         len(envs),
-        estimate(pooled, *(cell.training for cell in mine)),
-        estimate(pooled, *(cell.end for cell in mine)),
+        estimate(interquartile_mean_of_strata, *(cell.training for cell in mine)),
+        estimate(interquartile_mean_of_strata, *(cell.end for cell in mine)),
         better,
-        float((end >= SOLVED).mean()),
-        (end[:, None] > THRESHOLDS).mean(0),
+        float(over_tasks(lambda end: (end >= SOLVED).mean())),
+        over_tasks(lambda end: (end[:, None] > THRESHOLDS).mean(0)),
     )
 
 

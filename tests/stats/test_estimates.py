@@ -1,5 +1,6 @@
 """Statistics, compared with their definitions in plain loops and with cases of known answers."""
 
+import math
 import random
 import statistics
 
@@ -116,6 +117,21 @@ def test_outliers_do_not_move_the_interquartile_mean():
     values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
     spoiled = np.where(values == 8, 1e9, np.where(values == 1, -1e9, values))
     assert stats.interquartile_mean(spoiled) == stats.interquartile_mean(values) == 4.5
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 3, 7), (3, 10, 100)])
+def test_strata_of_different_length_weigh_the_same_in_the_interquartile_mean(sizes):
+    """The definition: repeat the values of each stratum until all are equally long, a multiple of four."""
+    generator = np.random.default_rng(len(sizes))
+    strata = [generator.normal(size=size) for size in sizes]
+    whole = 4 * math.lcm(*sizes)
+    repeated = np.concatenate([np.repeat(s, whole // len(s)) for s in strata])
+    expected = float(stats.interquartile_mean(repeated))
+    assert float(stats.interquartile_mean_of_strata(*strata)) == pytest.approx(expected)
+    draws = [np.stack([s, s[::-1], s + 1]) for s in strata]  # leading axes are resamplings
+    np.testing.assert_allclose(
+        stats.interquartile_mean_of_strata(*draws), [expected, expected, expected + 1]
+    )
 
 
 def naive_smooth(curve):

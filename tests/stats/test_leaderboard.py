@@ -50,7 +50,7 @@ def test_standings_are_over_the_tasks_that_all_methods_have(runs):
     cells = {(cell.env, cell.method): cell for cell in board.cells}
     for method, one in scores.items():
         pooled = np.concatenate([cells[env, method].end for env in board.envs])
-        assert one.end.value == pytest.approx(float(interquartile_mean(pooled)))
+        assert one.end.value == pytest.approx(float(interquartile_mean(np.repeat(pooled, 4))))
         assert one.end.low <= one.end.value <= one.end.high
         np.testing.assert_allclose(one.profile, [(pooled > t).mean() for t in THRESHOLDS])
     # SplAgger wins one task and loses the other.
@@ -58,6 +58,21 @@ def test_standings_are_over_the_tasks_that_all_methods_have(runs):
     assert scores["splagger"].improvement is None
     assert scores["splagger"].solved == scores["rnn"].solved == 0.5
     assert [one.method for one in board.standings] == ["splagger", "rnn"]
+
+
+def test_tasks_weigh_the_same_however_many_seeds_they_have(runs):
+    """Ninety more seeds at the same rate on one task leave all numbers of the standings where they were, but the intervals."""
+    before = leaderboard(runs, methods=("splagger", "rnn"))
+    for method in ("splagger", "rnn"):
+        curve = steps_up(FINAL["t-ls", method], 0.5, 2.0)
+        repeated = lambda rate, seed, curve=curve: curve(rate, seed % 5)  # noqa: E731
+        write_run(runs, "t-ls", method, repeated, seeds=range(5, 95), name="more")
+    after = leaderboard(runs, methods=("splagger", "rnn"))
+    assert {len(cell.end) for cell in after.cells if cell.env == "t-ls"} == {95}
+    for old, new in zip(before.standings, after.standings, strict=True):
+        assert old.method == new.method and old.solved == pytest.approx(new.solved)
+        assert old.end.value == pytest.approx(new.end.value)
+        np.testing.assert_allclose(old.profile, new.profile)
 
 
 def test_a_method_that_lacks_a_task_narrows_the_standings(runs):
