@@ -3,6 +3,7 @@
 import functools as ft
 
 import numpy as np
+import pandas
 
 import splagger
 from docs.table_parts import ROOT, evidence, markdown, measured
@@ -25,13 +26,16 @@ from splagger.stats.members import members_of
 ALONE = ("rnn", "mingru", "lru", "mlstm")
 SPLIT = ("splagger", "splagger-mingru", "splagger-lru", "splagger-mlstm")
 ENDLESS = ("splagger", "splagger-lru", "splagger-mingru", "lru", "amrl", "rnn", "mingru", "cnp")
-ENDLESS += ("memoryless",)
+ENDLESS += ("lstm", "transformer", "memoryless")
 
-# The leaderboard: all methods that were run on all of these tasks.
-TASKS = ("bandit-5", "dark-room", "goal-grid", "key-to-door", "point-robot", "t-endless")
+# The leaderboard: all methods were run on all of these tasks.
+TASKS = ("bandit-5", "dark-room", "goal-grid", "key-to-door", "point-robot", "t-endless", "t-ls")
+TASKS += ("tabular-mdp",)
 RANKED = ("splagger", "rnn", "amrl", "cnp", "mingru", "splagger-mingru", "lru", "splagger-lru")
-RANKED += ("memoryless",)
-SOME = ("lstm", "transformer")  # not yet run on all of them
+RANKED += ("lstm", "transformer", "memoryless")
+# In tabular MDPs, ordered by their returns.
+TABULAR = ("splagger-mingru", "splagger-nornn", "splagger", "lstm", "mingru", "transformer")
+TABULAR += ("splagger-lru", "rnn", "amrl", "lru", "cnp", "memoryless")
 
 
 def beyond_encoders() -> str:
@@ -97,12 +101,8 @@ def minigrid_memory() -> str:
 
 
 def beyond_scores() -> str:
-    """Scores of all methods on all tasks, also where some methods or tasks are incomplete."""
-    tasks = (*TASKS, "tabular-mdp")
-    cells = leaderboard_of(evidence(), methods=(*RANKED, *SOME), envs=tasks)
-    order = [standing.method for standing in board().standings] + list(SOME)
-    standings = sorted(cells.standings, key=lambda standing: order.index(standing.method))
-    return scores_table(cells._replace(standings=standings)).markdown()
+    """Scores of all methods on all tasks, the best method first."""
+    return scores_table(board()).markdown()
 
 
 def beyond_episodes() -> str:
@@ -110,18 +110,19 @@ def beyond_episodes() -> str:
     episodes = (1, 2, 5, 10)
     columns = [f"return_episode_{episode}" for episode in episodes]
     rows = []
-    for method in ("splagger-mingru", "splagger", "mingru", "rnn", "amrl", "cnp", "memoryless"):
-        (folder,) = evidence().folders(Series("tabular-mdp", method))
-        curves = RunFolder(folder).curves(["frames", "rate", "return", "entropy", *columns])
-        assert curves is not None
-        last = curves[curves["frames"] > 0.9 * curves["frames"].max()].groupby("rate").mean()
-        for rate in last["return"].nlargest(2).index:
-            row = last.loc[rate]
+    for method in TABULAR:
+        folders = map(RunFolder, evidence().folders(Series("tabular-mdp", method)))
+        wanted = ["frames", "rate", "seed", "return", "entropy", *columns]
+        curves = pandas.concat([folder.curves(wanted) for folder in folders])
+        last = curves[curves["frames"] > 0.9 * curves["frames"].max()].groupby("rate")
+        means, seeds = last.mean(), last["seed"].nunique()
+        for rate in means["return"].nlargest(2).index:
+            row = means.loc[rate]
             numbers = [f"{row[c]:.1f}" for c in columns]
-            rest = f"{row['return']:.1f}", f"{row['entropy']:.2f}"
+            rest = f"{row['return']:.1f}", f"{row['entropy']:.2f}", f"{seeds[rate]}"
             rows.append((style_of(method).label, f"{rate:g}", *numbers, *rest))
     head = ("memory", "rate", *(f"episode {e}" for e in episodes))
-    return markdown((*head, "all ten", "policy entropy (nats)"), rows)
+    return markdown((*head, "all ten", "policy entropy (nats)", "seeds"), rows)
 
 
 def beyond_small() -> str:
