@@ -134,9 +134,12 @@ def beyond_small() -> str:
         curves = members.curves(*members.rates)
         means = [numbers(curves).mean() for numbers in (over_training, at_the_end)]
         seeds = ", ".join(f"{end:.1f}" for end in at_the_end(curves))
-        rows.append((style_of(record.name[1]).label, *(f"{mean:.1f}" for mean in means), seeds))
-    rows.sort(key=lambda row: -float(row[1]))
-    return markdown(("memory", "return over training", "at the end", "its three agents"), rows)
+        settings = f"{record.plan['ppo']['epochs']}", f"{members.frames[-1] / 1e6:.1f} M"
+        numbers = [f"{mean:.1f}" for mean in means]
+        rows.append((style_of(record.name[1]).label, *settings, *numbers, seeds))
+    rows.sort(key=lambda row: -float(row[3]))
+    head = ("memory", "epochs", "frames", "return over training", "at the end")
+    return markdown((*head, "its three agents"), rows)
 
 
 @ft.cache
