@@ -22,8 +22,8 @@ class Where:
     hours: Hours | None = None
     """Time limit of a SLURM job, 24 by default. A longer experiment continues in the next job."""
 
-    def launcher(self, jobs: int = 1) -> "Launcher":
-        """Returns the launcher; `jobs` is the number of experiments at a time on this machine."""
+    def launcher(self, jobs: int | None = None) -> "Launcher":
+        """Returns the launcher; `jobs` is the number of experiments at a time on this machine, if it is given."""
         from splagger.launchers import parse
 
         return parse(self.on, jobs, self.gpus_per_run, self.cpus_per_run, self.hours)

@@ -170,8 +170,8 @@ class Reproduce:
     """Folder with analyses."""
     fresh: FreshSeeds = 10
     """Number of fresh seeds; 0 for none."""
-    jobs: Jobs = 1
-    """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
+    jobs: Jobs | None = None
+    """Experiments at a time. By default one, and several if NVIDIA's Multi-Process Service is running."""
     save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)

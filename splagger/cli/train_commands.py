@@ -208,8 +208,8 @@ class Sweep:
     """Folder for run folders."""
     save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""
-    jobs: Jobs = 1
-    """Experiments at a time; on one GPU, several can be faster with NVIDIA's Multi-Process Service."""
+    jobs: Jobs | None = None
+    """Experiments at a time. By default one, and several if NVIDIA's Multi-Process Service is running."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
     def __call__(self) -> None:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def train_all(
     runs: Sequence[Run],
     out: str | Path,
-    jobs: int = 1,
+    jobs: int | None = None,
     save_every: Number = SAVE_EVERY,
     on: str | Launcher = "local",
 ) -> list[RunFolder]:
     """Trains all runs, each as a separate program; returns their folders in the order of the runs.
 
     - `out`: the folder for run folders.
-    - `jobs`: experiments at a time on this machine.
+    - `jobs`: experiments at a time on this machine; by default several if NVIDIA's Multi-Process Service runs.
     - `save_every`: seconds between checkpoints.
     - `on`: a launcher, or its name: "local", "ray", "ray:ADDRESS", "slurm" or "slurm:PARTITION".
 
@@ -49,7 +49,7 @@ def sweep(
     out: str | Path = "runs",
     settings: Mapping[str, Any] | None = None,
     on: str = "local",
-    jobs: int = 1,
+    jobs: int | None = None,
     gpus_per_run: Number | None = None,
     cpus_per_run: int | None = None,
     save_every: Number = SAVE_EVERY,
@@ -59,7 +59,7 @@ def sweep(
     """Trains each method on each environment; returns all curves in one frame.
 
     - `on`: where: "local", "ray", "ray:HOST:PORT", "slurm" or "slurm:PARTITION".
-    - `jobs`: experiments at a time, with "local".
+    - `jobs`: experiments at a time, with "local"; by default several if NVIDIA's Multi-Process Service runs.
     - `gpus_per_run`, `cpus_per_run`: what a cluster reserves for each experiment.
 
     The other arguments are those of `splagger.train`. Each experiment is one program with all rates and seeds.

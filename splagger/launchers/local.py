@@ -1,7 +1,7 @@
 """Experiments on this machine, one after another or several at a time.
 
 Several programs can share a GPU: while one compiles or waits between kernels, the others compute. With NVIDIA's
-Multi-Process Service (`nvidia-cuda-mps-control -d`) their kernels run at the same time.
+Multi-Process Service (MPS, `nvidia-cuda-mps-control -d`) their kernels run at the same time.
 """
 
 import concurrent.futures as futures
@@ -17,68 +17,109 @@ from pathlib import Path
 from typing import Any
 
 from splagger.bridges.parent import end_with_parent, parent_is_gone
+from splagger.envs import Cheetah, Walker
 from splagger.envs.mujoco.simulations import THREADS, threads
-from splagger.errors import Interrupted, SettingError
+from splagger.errors import Interrupted, SettingError, UserError
 from splagger.launchers.protocol import finished
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
 from splagger.training.capacity import check_largest
 from splagger.training.runner import execute
 
+PROGRAMS = 3  # that share a GPU
+ROBOT_PROGRAMS = 3 / 8  # per core; six programs keep 16 cores busy
+
 
 @dataclass(frozen=True)
 class Local:
     """Trains on this machine.
 
-    - `jobs`: experiments at a time; with one, they train in this process.
+    - `jobs`: experiments at a time; by default as many as `jobs_that_pay`. One at a time trains in this process.
     """
 
-    jobs: int = 1
+    jobs: int | None = None
 
     def __post_init__(self):
-        if self.jobs < 1:
+        if self.jobs is not None and self.jobs < 1:
             raise SettingError(f"jobs must be at least 1, got {self.jobs}")
+        if mps_is_running() if self.jobs is None else self.jobs > 1:
+            # By default, each process reserves most of the GPU's memory, also this one as soon as JAX starts in it.
+            # Child processes inherit the setting.
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
     def launch(self, runs: Sequence[Run], out: Path, save_every: Number) -> Iterator[RunFolder]:
         """Trains all runs; yields their folders as they finish.
 
         If a run fails, those that have started continue until they end or until Ctrl-C, and no other run starts.
         """
-        if self.jobs > 1 and len(runs) > 1:
-            yield from self._side_by_side(runs, out, save_every)
+        jobs = min(jobs_that_pay(runs) if self.jobs is None else self.jobs, len(runs))
+        if jobs > 1:
+            yield from _side_by_side(runs, jobs, out, save_every)
             return
         check_largest([run for run in runs if not RunFolder(run.folder(out)).exists])
         yield from finished(
             lambda run=run: execute(run, out, save_every=save_every)[0] for run in runs
         )
 
-    def _side_by_side(
-        self, runs: Sequence[Run], out: Path, save_every: Number
-    ) -> Iterator[RunFolder]:
-        # By default, each process would reserve most of the GPU's memory. Child processes inherit this setting.
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-        # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches this process only, which then
-        # terminates the children.
-        pool = futures.ProcessPoolExecutor(
-            min(self.jobs, len(runs)),
-            multiprocessing.get_context("spawn"),
-            initializer=_start_child,
-            initargs=(threads_each(min(self.jobs, len(runs))),),
-        )
-        with pool, stopped_by_signals():
-            submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
-            ends = futures.as_completed(submitted)
-            try:
-                yield from finished(lambda one=future: RunFolder(one.result()) for future in ends)
-            except BaseException as error:
-                pool.shutdown(wait=False, cancel_futures=True)
-                if not isinstance(error, KeyboardInterrupt):
-                    raise
-                for process in multiprocessing.active_children():
-                    process.terminate()  # those that train save first
-                raise Interrupted(
-                    "stopped; the same command continues each run from its last checkpoint"
-                ) from None
+
+def _side_by_side(
+    runs: Sequence[Run], jobs: int, out: Path, save_every: Number
+) -> Iterator[RunFolder]:
+    """Trains `jobs` runs at a time, each in its own process."""
+    # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches this process only, which then
+    # terminates the children.
+    pool = futures.ProcessPoolExecutor(
+        jobs,
+        multiprocessing.get_context("spawn"),
+        initializer=_start_child,
+        initargs=(threads_each(jobs),),
+    )
+    with pool, stopped_by_signals():
+        submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
+        ends = futures.as_completed(submitted)
+        try:
+            yield from finished(lambda one=future: RunFolder(one.result()) for future in ends)
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            for process in multiprocessing.active_children():
+                process.terminate()  # those that train save first
+            raise Interrupted(
+                "stopped; the same command continues each run from its last checkpoint"
+            ) from None
+
+
+def jobs_that_pay(runs: Sequence[Run]) -> int:
+    """Returns how many experiments at a time are fastest: several if they share a GPU by MPS, otherwise one.
+
+    On an H200, three programs at a time train 1.3 times as fast as one. Robots are simulated by the cores, which wait
+    while a program learns. Other processes can train only what they can find by its name.
+    """
+    if not mps_is_running() or not all(map(_has_a_name, runs)):
+        return 1
+    robots = all(isinstance(run.row.env, Cheetah | Walker) for run in runs)
+    return max(PROGRAMS, int(ROBOT_PROGRAMS * threads())) if robots else PROGRAMS
+
+
+def mps_is_running() -> bool:
+    """Returns whether NVIDIA's Multi-Process Service was started on this machine."""
+    try:
+        folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
+        os.kill(int((folder / "nvidia-cuda-mps-control.pid").read_text()), 0)
+    except PermissionError:  # another user's process
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _has_a_name(run: Run) -> bool:
+    """Returns whether names alone describe the run; not so for a method or environment that exists in this process only."""
+    try:
+        return Run.create(**run.arguments()).digest == run.digest
+    except UserError:
+        return False
 
 
 def threads_each(jobs: int) -> int:

@@ -25,20 +25,20 @@ class Launcher(Protocol):
 
 def parse(
     name: str,
-    jobs: int = 1,
+    jobs: int | None = None,
     gpus: Number | None = None,
     cpus: int | None = None,
     hours: Number | None = None,
 ) -> Launcher:
     """Returns the launcher of a name: local, ray, ray:ADDRESS, slurm or slurm:PARTITION.
 
-    - `jobs`: experiments at a time, for `local`.
+    - `jobs`: experiments at a time, for `local`; by default as many as are fastest.
     - `gpus`, `cpus`: those of one experiment, for clusters.
     - `hours`: the time limit of a job, for SLURM.
     """
     kind, colon, place = name.partition(":")
     given = {"jobs": jobs, "gpus": gpus, "cpus": cpus, "hours": hours}
-    given = {option: value for option, value in given.items() if value != _UNSET[option]}
+    given = {option: value for option, value in given.items() if value is not None}
     if kind not in _OPTIONS or bool(colon) > bool(place) or (kind == "local" and place):
         raise SettingError(
             f"there is no launcher {name!r}; choose local, ray, ray:ADDRESS, slurm or slurm:PARTITION"
@@ -49,13 +49,12 @@ def parse(
     return _create(kind, place, given)
 
 
-# The options of each launcher, their values if they are not given, and their names on the command line.
+# The options of each launcher, and their names on the command line.
 _OPTIONS = {
     "local": {"jobs"},
     "ray": {"gpus", "cpus"},
     "slurm": {"gpus", "cpus", "hours"},
 }
-_UNSET = {"jobs": 1, "gpus": None, "cpus": None, "hours": None}
 _SHOWN = {
     "jobs": "--jobs",
     "gpus": "--gpus-per-run",

@@ -9,12 +9,14 @@ import pytest
 from splagger.envs.mujoco.simulations import THREADS
 from splagger.errors import DivergedError, RunError, SettingError
 from splagger.launchers import local, train_all
+from splagger.methods import Method
 from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
 from splagger.plots.panels import CurvePanel, Entry, Figure
 from splagger.plots.styles import style_of
 from splagger.runs.curves import curves_path
 from splagger.runs.folder import RunFolder
+from splagger.runs.run import Run
 from splagger.stats.evidence import Evidence, Series
 from tests.synthetic import learning, write_run
 from tests.tiny import BATCH, UPDATES, arguments, finish, start, tiny
@@ -148,3 +150,42 @@ def test_jobs_share_the_cores(monkeypatch):
     assert [local.threads_each(jobs) for jobs in (2, 6, 100)] == [12, 4, 1]
     monkeypatch.setenv(THREADS, "5")
     assert local.threads_each(6) == 5
+
+
+@pytest.fixture
+def mps(monkeypatch, tmp_path):
+    """A machine on which NVIDIA's Multi-Process Service seems to run, with 16 cores."""
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "")  # restored afterwards
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE")
+    monkeypatch.delenv(THREADS, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)), raising=False)
+    pid = tmp_path / "nvidia-cuda-mps-control.pid"
+    pid.write_text(f"{os.getpid()}\n")
+    return pid
+
+
+def test_programs_share_a_gpu_by_default_where_that_pays(mps):
+    walkers = [Run.create("walker-small", name) for name in METHODS]
+    assert local.jobs_that_pay([tiny(), tiny(seeds=5)]) == 3
+    assert local.jobs_that_pay(walkers) == 6
+    assert local.jobs_that_pay([*walkers, tiny()]) == 3
+    own = Run.create(
+        "t-ls-small", Method("own", encoder="gru", skip=1.0)
+    )  # no other process knows it
+    assert local.jobs_that_pay([tiny(), own]) == 1
+    mps.write_text("999999999")  # the service has ended
+    assert local.jobs_that_pay(walkers) == 1
+    mps.unlink()
+    assert local.jobs_that_pay(walkers) == 1
+
+
+@pytest.mark.parametrize("jobs, expected", [(None, 3), (2, 2), (1, None), (9, 4)])
+def test_the_given_number_of_jobs_counts(mps, jobs, expected, monkeypatch, tmp_path):
+    """With one job, runs train in this process. Processes side by side do not reserve the GPU's memory."""
+    started = []
+    monkeypatch.setattr(local, "_side_by_side", lambda runs, jobs, *_: started.append(jobs) or ())
+    monkeypatch.setattr(local, "execute", lambda run, out, **_: (RunFolder(run.folder(out)), True))
+    train_all([tiny(seeds=n) for n in (1, 2, 3, 4)], tmp_path, jobs=jobs)
+    assert started == ([] if expected is None else [expected])
+    assert os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE") == ("false" if expected else None)

@@ -24,8 +24,8 @@ from tests.tiny import BATCH, SETTINGS, UPDATES, tiny
         (("local",), Local()),
         (("local", 3), Local(3)),
         (("ray",), OnRay()),
-        (("ray:head:6379", 1, 0.25), OnRay("head:6379", 0.25)),
-        (("slurm:gpu", 1, 2, 8, 12.0), OnSlurm("gpu", 2, 8, 12.0)),
+        (("ray:head:6379", None, 0.25), OnRay("head:6379", 0.25)),
+        (("slurm:gpu", None, 2, 8, 12.0), OnSlurm("gpu", 2, 8, 12.0)),
     ],
 )
 def test_names_of_launchers(given, launcher):
@@ -39,9 +39,9 @@ def test_names_of_launchers(given, launcher):
         (("ray:",), "there is no launcher 'ray:'"),
         (("local:here",), "there is no launcher 'local:here'"),
         (("ray", 2), "--jobs is not for --on ray, but for --on local"),
-        (("local", 1, 1.0), "--gpus-per-run is not for --on local, but for --on ray or slurm"),
-        (("ray", 1, None, None, 2.0), "--hours is not for --on ray, but for --on slurm"),
-        (("slurm", 1, 0.5), "must be a whole number on SLURM, got 0.5"),
+        (("local", None, 1.0), "--gpus-per-run is not for --on local, but for --on ray or slurm"),
+        (("ray", None, None, None, 2.0), "--hours is not for --on ray, but for --on slurm"),
+        (("slurm", None, 0.5), "must be a whole number on SLURM, got 0.5"),
         (("local", 0), "jobs must be at least 1, got 0"),
     ],
 )
