@@ -64,6 +64,8 @@ def canvas_of(figure: Figure, drawn: Drawn) -> Any:
             _panel(one, panel, lines)
         for one in axes.flat[len(drawn) :]:
             one.set_visible(False)
+        for row in axes:
+            _label_once(row)
         _legend(canvas, axes.flat[0], drawn)
     setattr(canvas, "_repr_png_", ft.partial(encoded, canvas, "png"))  # noqa: B010, notebooks show it
     return canvas
@@ -95,6 +97,14 @@ def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
     smoothed = "\n(mean over a tenth of training)" if any(line.smoothed for line in lines) else ""
     axes.set(title=_plain(panel.title), xlabel=panel.x_label, ylabel=panel.y_label + smoothed)
     axes.margins(x=0, y=0.09)
+
+
+def _label_once(row) -> None:
+    """Removes the label of the vertical axis from every panel of a row whose left neighbor has the same."""
+    labels = [axes.get_ylabel() for axes in row]
+    for axes, before, label in zip(row[1:], labels, labels[1:], strict=False):
+        if label == before:
+            axes.set_ylabel("")
 
 
 def _line(axes, line: Line, dash, log: bool) -> None:

@@ -18,6 +18,7 @@ from splagger.paper.figures import FIGURES, ROWS, select
 from splagger.paper.reproduce import commands
 from splagger.paper_numbers import SCALES
 from splagger.plots import export
+from splagger.plots.draw import canvas_of
 from splagger.plots.panels import AnalysisPanel, CurvePanel, Figure, Missing
 from splagger.plots.styles import STYLES, style_of
 from splagger.runs.run import Run
@@ -157,6 +158,19 @@ def test_the_same_runs_give_the_same_bytes(small, tmp_path):
     assert contents[0] == contents[1] and len(contents[0]) == 9
     for name, data in contents[0].items():
         assert b"Date" not in data and b"atplotlib" not in data, name
+
+
+def test_neighbors_with_the_same_axis_share_its_label(tmp_path):
+    for env in ("t-agreement", "t-latent"):
+        write_run(tmp_path / "runs", env, "rnn", learning(16))
+    for name in ("gradient-first", "gradient-parameters"):
+        write_analysis(tmp_path, name, "initialization", {m: lambda step: 1.0 for m in ANALYZED})
+    evidence = Evidence.read(tmp_path / "runs", analyses=tmp_path)
+    labels = {}
+    for name in ("aggregation", "gradients"):
+        canvas = canvas_of(FIGURES[name], export.drawable(FIGURES[name], evidence))
+        labels[name] = [bool(axes.get_ylabel()) for axes in canvas.axes]
+    assert labels == {"aggregation": [True, False], "gradients": [True, True]}
 
 
 SCRIPT = """
