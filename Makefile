@@ -17,7 +17,8 @@ test: $(READY)
 	@# While pyright uses one core, another compiles all modules, which each test process would otherwise do.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 & \
 	$(BIN)/pyright --pythonpath $(BIN)/python; status=$$?; wait; exit $$status
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@# Compiled programs are kept for the next time, which then takes a fifth less.
+	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax-cache PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
@@ -47,4 +48,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv build site *.egg-info
+	rm -rf .venv .jax-cache build site *.egg-info
