@@ -33,8 +33,8 @@ TASKS = ("bandit-5", "dark-room", "goal-grid", "key-to-door", "point-robot", "t-
 TASKS += ("tabular-mdp",)
 RANKED = ("splagger", "rnn", "amrl", "cnp", "mingru", "splagger-mingru", "lru", "splagger-lru")
 RANKED += ("lstm", "transformer", "memoryless")
-# In tabular MDPs, ordered by their returns.
-TABULAR = ("splagger-mingru", "splagger-nornn", "splagger", "lstm", "mingru", "transformer")
+# In tabular MDPs, ordered by their best returns at the end.
+TABULAR = ("splagger-nornn", "splagger-mingru", "splagger", "mingru", "lstm", "transformer")
 TABULAR += ("splagger-lru", "rnn", "amrl", "lru", "cnp", "memoryless")
 
 
