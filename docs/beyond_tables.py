@@ -48,6 +48,11 @@ def beyond_endless() -> str:
     return _returns("t-endless", ENDLESS)
 
 
+def beyond_arms() -> str:
+    """Returns on the bandit with 50 arms."""
+    return _returns("bandit-50", ("rnn", "splagger", "splagger-mingru", "splagger-lru", "lru"))
+
+
 LAPS = ("rnn", "splagger", "splagger-nosplit", "splagger-nornn")
 
 
@@ -153,20 +158,32 @@ def beyond_standings() -> str:
 
 
 def beyond_speed() -> str:
-    """Speed of the GRU's and minGRU's splits, from benchmarks/results/encoders-gpu.json."""
-    found = {(_work(row), row["method"]): row for row in measured("encoders-gpu")}
-    methods = ("splagger", "splagger-mingru")
-    table = []
-    for work in dict.fromkeys(work for work, _ in found):
-        pair = [found[work, method] for method in methods]
-        speeds = [one["frames_per_second"] for one in pair]
-        memory = [f"{one['peak_device_memory_gb']:.2g}" for one in pair]
-        table.append(
-            (work, *(f"{s:,.0f}" for s in speeds), f"{speeds[1] / speeds[0]:.2f}", *memory)
-        )
-    labels = [style_of(method).label for method in methods]
-    head = ("work", *(f"{label}, frames/s" for label in labels), "ratio")
-    return markdown((*head, *(f"{label}, GB" for label in labels)), table)
+    """Speed and memory of split encoders, from benchmarks/results/encoders-gpu.json."""
+    rows = sorted(
+        measured("encoders-gpu"), key=lambda r: (r["settings"].get("ppo.steps", 0), r["runs"])
+    )
+    found = {(_work(row), row["method"]): row for row in rows}
+    table = [
+        (work, *(_speed(found.get((work, method))) for method in SPLIT))
+        for work in dict.fromkeys(work for work, _ in found)
+    ]
+    return markdown(("frames/s", *(style_of(method).label for method in SPLIT)), table)
+
+
+def _speed(row: dict | None) -> str:
+    if row is None:
+        return "not measured"
+    return f"{row['frames_per_second']:,.0f} ({row['peak_device_memory_gb']:.2g} GB)"
+
+
+def beyond_compilation() -> str:
+    """Compile times of programs that compiled alone, from the same file."""
+    rows = [
+        (style_of(row["method"]).label, f"{row['compile_seconds']:.1f} s")
+        for row in measured("encoders-gpu")
+        if row["compiled_alone"]
+    ]
+    return markdown(("15 runs, compiled alone", "compilation"), rows)
 
 
 def _work(row: dict) -> str:

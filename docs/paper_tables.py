@@ -6,7 +6,7 @@ from docs.table_parts import evidence, markdown, verdicts
 from splagger.paper.figures import FIGURES
 from splagger.paper.forest import claims_picture
 from splagger.paper.reproduce import commands
-from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, OUTCOMES, UNKNOWN
+from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, OUTCOMES, UNDECIDED
 from splagger.paper_numbers import PAPER
 from splagger.plots.draw import picture
 from splagger.plots.export import drawable
@@ -87,7 +87,7 @@ def claim_counts() -> str:
 def claims_in_one_sentence() -> str:
     """How many claims hold, as a sentence."""
     outcomes = [verdict.outcome for _, verdict in verdicts()]
-    holds, fails, unknown = (outcomes.count(one) for one in (HOLDS, FAILS, UNKNOWN))
+    holds, fails, unknown = (outcomes.count(one) for one in (HOLDS, FAILS, UNDECIDED))
     holds_so_far, fails_so_far = (outcomes.count(one) for one in (HOLDS_SO_FAR, FAILS_SO_FAR))
     return (
         f"`splagger report` tests each of the paper's {len(outcomes)} empirical claims: {holds} hold here and "
@@ -105,9 +105,9 @@ def claims_that_fail() -> str:
 
 def claims_decided() -> str:
     """Every claim that the data decide."""
-    return claims_table("", [r for r in verdicts() if r[1].outcome != UNKNOWN]).markdown()
+    return claims_table("", [r for r in verdicts() if r[1].outcome != UNDECIDED]).markdown()
 
 
 def claims_undecided() -> str:
     """Every claim that the data do not decide."""
-    return claims_table("", [r for r in verdicts() if r[1].outcome == UNKNOWN]).markdown()
+    return claims_table("", [r for r in verdicts() if r[1].outcome == UNDECIDED]).markdown()

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 
 from docs.beyond_tables import (
+    beyond_arms,
+    beyond_compilation,
     beyond_encoders,
     beyond_endless,
     beyond_episodes,
@@ -105,6 +107,8 @@ TABLES: dict[str, Callable[[], str]] = {
         beyond_episodes,
         beyond_small,
         beyond_speed,
+        beyond_compilation,
+        beyond_arms,
         minigrid_memory,
     )
 }

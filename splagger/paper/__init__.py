@@ -7,5 +7,5 @@ from splagger.paper.figures import FIGURES as FIGURES
 from splagger.paper.figures import select as select
 from splagger.paper.verdicts import FAILS as FAILS
 from splagger.paper.verdicts import HOLDS as HOLDS
-from splagger.paper.verdicts import UNKNOWN as UNKNOWN
+from splagger.paper.verdicts import UNDECIDED as UNDECIDED
 from splagger.paper.verdicts import Verdict as Verdict

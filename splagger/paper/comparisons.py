@@ -14,7 +14,7 @@ from splagger.paper.verdicts import (
     HOLDS,
     SEEDS,
     SO_FAR,
-    UNKNOWN,
+    UNDECIDED,
     Finding,
     Region,
     Verdict,
@@ -95,7 +95,7 @@ def _finding(
     covered, whole = evidence.covered(series), PAPER[series.env].frames / 1e6
     short = f"at {covered * whole:.3g} of {whole:.3g} million frames"
     if covered < SHORTEST:
-        return Finding(about, UNKNOWN, effect, f"{short}, too few for a verdict; {note}")
+        return Finding(about, UNDECIDED, effect, f"{short}, too few for a verdict; {note}")
     return Finding(about, SO_FAR[outcome], effect, f"{short}; {note}{hint}")
 
 
@@ -139,12 +139,12 @@ class Comparison:
     def _against(self, evidence: Evidence, other: Series) -> Finding:
         about = f"against {name_of(other)}"
         if lacking := _lacking(evidence, self.first, other, cut=True):
-            return Finding(about, UNKNOWN, note=lacking)
+            return Finding(about, UNDECIDED, note=lacking)
         chosen = _over_shared_frames(evidence, self.first, other)
         curves = [c.curves for c in chosen]
         scale = _scale(self.first.env, curves)
         if scale.best <= scale.guess:
-            return Finding(about, UNKNOWN, note="neither is better than untrained")
+            return Finding(about, UNDECIDED, note="neither is better than untrained")
         first, second = (self.measure(c) / (scale.best - scale.guess) for c in curves)
         effect = estimate(difference, first, second)
         probability = float(improvement(first, second))
@@ -217,7 +217,7 @@ class Level:
     def _finding(self, evidence: Evidence, series: Series) -> Finding:
         lacking, chosen = _lacking(evidence, series), _enough(evidence, series)
         if lacking or chosen is None:
-            return Finding(name_of(series), UNKNOWN, note=lacking)
+            return Finding(name_of(series), UNDECIDED, note=lacking)
         effect = estimate(lambda ends: ends.mean(axis=-1), at_the_end(chosen.curves))
         seeds = len(chosen.curves)
         note = f"seeds: {seeds} ({chosen.source})"
@@ -275,13 +275,13 @@ class Sooner:
     def _against(self, evidence: Evidence, other: Series) -> Finding:
         about = f"against {name_of(other)}"
         if lacking := _lacking(evidence, self.first, other):
-            return Finding(about, UNKNOWN, note=lacking)
+            return Finding(about, UNDECIDED, note=lacking)
         chosen = _over_shared_frames(evidence, self.first, other)
         (first, early), (second, late) = (self._frames(c.frames, c.curves) for c in chosen)
         effect = estimate(difference, np.log2(second), np.log2(first))
         outcome = decide(effect, self.region)
         if (outcome == HOLDS and early) or (outcome == FAILS and late):
-            outcome = UNKNOWN
+            outcome = UNDECIDED
         note = f"{first.mean() / 1e6:.3g} and {second.mean() / 1e6:.3g} million frames"
         note += f"; {early} and {late} seeds never reach the level" if early or late else ""
         return _finding(evidence, (self.first, other), about, outcome, effect, note)

@@ -11,7 +11,7 @@ from splagger.paper.verdicts import (
     FAILS_SO_FAR,
     HOLDS,
     HOLDS_SO_FAR,
-    UNKNOWN,
+    UNDECIDED,
     Finding,
     Verdict,
 )
@@ -31,7 +31,7 @@ LOOKS = {
     HOLDS_SO_FAR: Look(HOLDS_SO_FAR, "#6fb8a5", "o", "✓"),
     FAILS: Look(FAILS, "#c1440e", "X", "✗"),
     FAILS_SO_FAR: Look(FAILS_SO_FAR, "#e2a07f", "X", "✗"),
-    UNKNOWN: Look(UNKNOWN, "#777777", "s", "?"),
+    UNDECIDED: Look(UNDECIDED, "#777777", "s", "?"),
 }
 SHORT = (HOLDS_SO_FAR, FAILS_SO_FAR)
 # Units of the claims' tests, in the order of the panels → (title, axis)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splagger.paper.verdicts import SEEDS, UNKNOWN, Finding, Region, Verdict, conclude, decide
+from splagger.paper.verdicts import SEEDS, UNDECIDED, Finding, Region, Verdict, conclude, decide
 from splagger.plots.styles import style_of
 from splagger.runs.analyses import AnalysisKey
 from splagger.stats.estimates import LAST, Estimate, difference, estimate
@@ -44,10 +44,10 @@ class Shape:
         name, analysis = style_of(method).label, evidence.analysis(self.analysis, method)
         if analysis is None:
             note = f"no analysis {self.analysis.name} of {name} at {self.analysis.when}"
-            return Finding(name, UNKNOWN, note=note)
+            return Finding(name, UNDECIDED, note=note)
         samples = _samples(analysis)
         if len(samples) < SEEDS:
-            return Finding(name, UNKNOWN, note=f"fewer than {SEEDS} seeds")
+            return Finding(name, UNDECIDED, note=f"fewer than {SEEDS} seeds")
         effect = self.effect(analysis.steps, samples)
         return Finding(name, decide(effect, self.region), effect, f"{len(samples)} seeds")
 
@@ -120,7 +120,7 @@ class Ordered:
         found = [evidence.analysis(self.analysis, method) for method in (more, less)]
         means = [a.values[..., a.values.shape[-1] // 2 :].mean(axis=(1, 2)) for a in found if a]
         if len(means) < 2 or min(map(len, means)) < SEEDS:
-            return Finding(about, UNKNOWN, note=f"fewer than {SEEDS} seeds of both")
+            return Finding(about, UNDECIDED, note=f"fewer than {SEEDS} seeds of both")
         effect = estimate(difference, *means)
         note = f"{len(means[0])} and {len(means[1])} seeds"
         return Finding(about, decide(effect, self.region), effect, note)

@@ -1,7 +1,7 @@
 """Verdicts from effects with intervals: one decision rule for every claim.
 
 A claim names a region of effects. It holds if the whole 95% interval lies in the region, and does not hold if no part
-of it does. Otherwise there is not enough data. If runs are shorter than the paper's, it holds or does not hold "so far".
+of it does. Otherwise it is not decided. If runs are shorter than the paper's, it holds or does not hold "so far".
 """
 
 import math
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from splagger.stats.estimates import Estimate
 
-HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "not decided"
 # Verdicts from runs that are shorter than the paper's; they are counted separately.
-SO_FAR = {HOLDS: "holds so far", FAILS: "does not hold so far", UNKNOWN: UNKNOWN}
+SO_FAR = {HOLDS: "holds so far", FAILS: "does not hold so far", UNDECIDED: UNDECIDED}
 HOLDS_SO_FAR, FAILS_SO_FAR = SO_FAR[HOLDS], SO_FAR[FAILS]
-OUTCOMES = (HOLDS, HOLDS_SO_FAR, FAILS, FAILS_SO_FAR, UNKNOWN)
+OUTCOMES = (HOLDS, HOLDS_SO_FAR, FAILS, FAILS_SO_FAR, UNDECIDED)
 FEASIBLE = 1_000  # seeds per method; more are not worth naming
 SEEDS = 3  # the minimum; with three seeds, an interval reaches from the worst to the best
 
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 def advice(effect: Estimate, region: Region, seeds: int) -> str:
     """Returns how many seeds an undecided comparison needs, in words; empty if it is decided."""
-    if decide(effect, region) != UNKNOWN:
+    if decide(effect, region) != UNDECIDED:
         return ""
     needed = seeds_to_decide(effect, region, seeds)
     if needed > FEASIBLE:
@@ -62,11 +62,11 @@ def decide(effect: Estimate, region: Region) -> str:
     >>> decide(Estimate(2.0, 1.0, 3.0), Region(high=0.5))
     'does not hold'
     >>> decide(Estimate(2.0, 1.0, 3.0), Region(low=2.5))
-    'not enough data'
+    'not decided'
     """
     if region.low < effect.low and effect.high < region.high:
         return HOLDS
-    return FAILS if effect.high <= region.low or region.high <= effect.low else UNKNOWN
+    return FAILS if effect.high <= region.low or region.high <= effect.low else UNDECIDED
 
 
 def seeds_to_decide(effect: Estimate, region: Region, seeds: int) -> int:
@@ -86,6 +86,6 @@ def seeds_to_decide(effect: Estimate, region: Region, seeds: int) -> int:
 def conclude(findings: Sequence[Finding]) -> Verdict:
     """Returns the verdict: a claim holds if all its parts hold, and is refuted if one part is."""
     outcomes = {finding.outcome for finding in findings}
-    order = (FAILS, FAILS_SO_FAR, UNKNOWN, HOLDS_SO_FAR, HOLDS)
+    order = (FAILS, FAILS_SO_FAR, UNDECIDED, HOLDS_SO_FAR, HOLDS)
     outcome = next(o for o in order if o in outcomes)
     return Verdict(outcome, tuple(findings))

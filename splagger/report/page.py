@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from splagger.paper.claims import evaluate_claims
 from splagger.paper.figures import BASELINES, ROWS
 from splagger.paper.forest import claims_picture, forest_panels
-from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, UNKNOWN
+from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, UNDECIDED
 from splagger.paper_numbers import PAPER
 from splagger.plots.curves import curves_of
 from splagger.plots.draw import Drawn, picture
@@ -38,14 +38,14 @@ CLASSES = {
     HOLDS_SO_FAR: "holds",
     FAILS: "fails",
     FAILS_SO_FAR: "fails",
-    UNKNOWN: "open",
+    UNDECIDED: "open",
 }
 PLURALS = {
     HOLDS: "hold",
     HOLDS_SO_FAR: "hold so far, in shorter runs than the paper's",
     FAILS: "do not hold",
     FAILS_SO_FAR: "do not hold so far, in shorter runs than the paper's",
-    UNKNOWN: "lack data",
+    UNDECIDED: "are not decided",
 }
 VERDICTS = {outcome: f"verdict {name}" for outcome, name in CLASSES.items()}
 SEEDS = {
@@ -121,9 +121,9 @@ def _claims(results: Results) -> Markup:
         "on if there are enough. Differences between returns are fractions of the scale from guessing to the best "
         "known policy."
     )
-    decided = [pair for pair in results if pair[1].outcome != UNKNOWN]
-    undecided = [pair for pair in results if pair[1].outcome == UNKNOWN]
-    more = table(claims_table(UNKNOWN, undecided), VERDICTS)
+    decided = [pair for pair in results if pair[1].outcome != UNDECIDED]
+    undecided = [pair for pair in results if pair[1].outcome == UNDECIDED]
+    more = table(claims_table(UNDECIDED, undecided), VERDICTS)
     return join(
         tag("p", about),
         _forest(results),
@@ -131,7 +131,7 @@ def _claims(results: Results) -> Markup:
             f"{count(len(decided), 'claim')} with a verdict, its test and its evidence",
             table(claims_table("Claims with a verdict", decided), VERDICTS),
         ),
-        details(f"{count(len(undecided), 'claim')} without enough data", more),
+        details(f"{count(len(undecided), 'claim')} without a verdict", more),
     )
 
 

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from splagger.paper.claims import Claim
-from splagger.paper.verdicts import UNKNOWN, Finding, Verdict
+from splagger.paper.verdicts import UNDECIDED, Finding, Verdict
 from splagger.paper_numbers import PAPER
 from splagger.plots.styles import style_of
 from splagger.runs.analyses import AnalysisKey
@@ -123,7 +123,7 @@ def across_table(evidence: Evidence, methods: tuple[str, ...]) -> Table | None:
 
 def verdicts_table(results: Results) -> Table:
     """Returns the verdicts and sentences of the decided claims."""
-    decided = [(v.outcome, c.sentence) for c, v in results if v.outcome != UNKNOWN]
+    decided = [(v.outcome, c.sentence) for c, v in results if v.outcome != UNDECIDED]
     return Table(f"{len(decided)} of {len(results)} claims are decided", ("", ""), decided)
 
 

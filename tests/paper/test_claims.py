@@ -16,7 +16,7 @@ from splagger.paper.verdicts import (
     FAILS_SO_FAR,
     HOLDS,
     HOLDS_SO_FAR,
-    UNKNOWN,
+    UNDECIDED,
     Finding,
     Region,
     advice,
@@ -49,11 +49,11 @@ def outcome(test, found):
 
 EDGES = [
     ((1.0, 3.0), Region(low=0.5), HOLDS),
-    ((1.0, 3.0), Region(low=1.0), UNKNOWN),
+    ((1.0, 3.0), Region(low=1.0), UNDECIDED),
     ((1.0, 3.0), Region(low=3.0), FAILS),
     ((1.0, 3.0), Region(high=3.5), HOLDS),
     ((1.0, 3.0), Region(high=1.0), FAILS),
-    ((1.0, 3.0), Region(0.0, 2.0), UNKNOWN),
+    ((1.0, 3.0), Region(0.0, 2.0), UNDECIDED),
     ((1.0, 3.0), Region(0.0, 4.0), HOLDS),
     ((1.0, 3.0), Region(4.0, 5.0), FAILS),
     ((1.0, 1.0), Region(low=1.0), FAILS),
@@ -66,10 +66,10 @@ def test_a_verdict_depends_on_whether_the_interval_lies_in_the_region(interval, 
 
 
 def test_one_refuted_part_refutes_a_claim_and_one_unknown_part_leaves_it_open():
-    parts = {o: Finding("", o) for o in (HOLDS, FAILS, UNKNOWN)}
+    parts = {o: Finding("", o) for o in (HOLDS, FAILS, UNDECIDED)}
     assert conclude([parts[HOLDS], parts[HOLDS]]).outcome == HOLDS
-    assert conclude([parts[HOLDS], parts[UNKNOWN]]).outcome == UNKNOWN
-    assert conclude([parts[UNKNOWN], parts[FAILS], parts[HOLDS]]).outcome == FAILS
+    assert conclude([parts[HOLDS], parts[UNDECIDED]]).outcome == UNDECIDED
+    assert conclude([parts[UNDECIDED], parts[FAILS], parts[HOLDS]]).outcome == FAILS
 
 
 def test_a_better_method_is_found_better_and_a_worse_one_is_not(tmp_path):
@@ -95,7 +95,7 @@ def test_too_much_noise_leaves_a_claim_open(tmp_path):
     noisy = lambda rate, seed: np.full(41, [2.0, 16.0][seed % 2])  # noqa: E731
     found = evidence(tmp_path, rnn=noisy, amrl=lambda rate, seed: np.full(41, 9.0))
     for kind in (Beats, AtLeast, Comparable):
-        assert outcome(kind(RNN, (OTHER,)), found) == UNKNOWN
+        assert outcome(kind(RNN, (OTHER,)), found) == UNDECIDED
 
 
 def test_equal_methods_are_rarely_distinguished(tmp_path):
@@ -130,7 +130,7 @@ def test_without_a_known_scale_the_best_compared_method_defines_it(tmp_path):
 def test_missing_methods_few_seeds_and_short_runs_leave_a_claim_open(tmp_path):
     found = evidence(tmp_path, rnn=learning(14))
     (finding,) = Beats(RNN, (OTHER,)).evaluate(found).findings
-    assert (finding.outcome, finding.note) == (UNKNOWN, "no run of AMRL on t-ls")
+    assert (finding.outcome, finding.note) == (UNDECIDED, "no run of AMRL on t-ls")
     write_run(tmp_path, "t-ls", "amrl", learning(8), seeds=(0, 1))
     (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
     assert "fewer than 3 seeds of AMRL" in finding.note
@@ -144,10 +144,10 @@ def test_missing_methods_few_seeds_and_short_runs_leave_a_claim_open(tmp_path):
     }
     for pair in pairs:
         (finding,) = Sooner(*pair, level=9.0).evaluate(Evidence.read(tmp_path)).findings
-        assert (finding.outcome, finding.note) == (UNKNOWN, "the runs differ in length")
+        assert (finding.outcome, finding.note) == (UNDECIDED, "the runs differ in length")
     write_run(tmp_path, "t-ls", "pearl", lambda rate, seed: learning(8)(rate, seed)[:2])
     (finding,) = Learns("t-ls", ("pearl",), 4.0).evaluate(Evidence.read(tmp_path)).findings
-    assert finding.outcome == UNKNOWN and finding.effect is not None
+    assert finding.outcome == UNDECIDED and finding.effect is not None
     assert finding.note.startswith("at 0.0") and "too few for a verdict; seeds: 3" in finding.note
 
 
@@ -161,7 +161,7 @@ def test_very_short_runs_show_their_effect_but_decide_nothing(tmp_path):
             lambda rate, seed, level=level: learning(level, noise=0.1)(rate, seed)[:2],
         )
     (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
-    assert finding.outcome == UNKNOWN and finding.effect.low > 0.02
+    assert finding.outcome == UNDECIDED and finding.effect.low > 0.02
     assert "too few for a verdict" in finding.note and "would decide" not in finding.note
 
 
@@ -198,7 +198,7 @@ def test_a_rate_that_is_best_over_shared_frames_needs_seeds_of_its_own(tmp_path)
     assert len(found.unbiased(RNN).curves) == 3
     (finding,) = Beats(RNN, (OTHER,)).evaluate(found).findings
     expected = "fewer than 3 seeds at the rate that is best over the shared frames"
-    assert (finding.outcome, finding.note) == (UNKNOWN, expected)
+    assert (finding.outcome, finding.note) == (UNDECIDED, expected)
 
 
 def test_annealed_runs_that_differ_in_length_leave_a_claim_open(tmp_path):
@@ -210,7 +210,7 @@ def test_annealed_runs_that_differ_in_length_leave_a_claim_open(tmp_path):
     (long / "run.json").write_text(json.dumps(record))
     (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
     expected = "the runs differ in length, and their learning rates are annealed"
-    assert (finding.outcome, finding.note) == (UNKNOWN, expected)
+    assert (finding.outcome, finding.note) == (UNDECIDED, expected)
 
 
 def test_verdicts_from_runs_shorter_than_the_papers_say_so(tmp_path):
@@ -238,7 +238,7 @@ def test_seeds_to_decide_shrink_the_interval_to_the_boundary():
     effect = Estimate(0.05, -0.05, 0.15)
     needed = seeds_to_decide(effect, Region(low=0.02), seeds=10)
     shrunk = 0.1 * math.sqrt(10 / needed)
-    assert decide(effect, Region(low=0.02)) == UNKNOWN
+    assert decide(effect, Region(low=0.02)) == UNDECIDED
     assert decide(Estimate(0.05, 0.05 - shrunk, 0.05 + shrunk), Region(low=0.02)) == HOLDS
     assert f"about {needed} seeds" in advice(effect, Region(low=0.02), 10)
     assert "no feasible number" in advice(effect, Region(low=0.0499), 10)
@@ -251,7 +251,7 @@ def test_if_nothing_was_learned_there_is_no_scale(tmp_path):
         write_run(tmp_path, "walker", method, learning(final))
     test = Beats(Series("walker", "splagger"), (Series("walker", "pearl"),))
     (finding,) = test.evaluate(Evidence.read(tmp_path)).findings
-    assert (finding.outcome, finding.note) == (UNKNOWN, "neither is better than untrained")
+    assert (finding.outcome, finding.note) == (UNDECIDED, "neither is better than untrained")
 
 
 def test_one_refuted_comparison_suffices_if_others_are_missing(tmp_path):
@@ -268,7 +268,7 @@ def test_diverged_seeds_lower_the_score_of_a_method(tmp_path):
     assert outcome(Fails("t-ls", ("amrl",), 14.6), found) == HOLDS
     some = lambda rate, seed: diverged(rate, seed) if seed == 0 else learning(16, 40, 2)(rate, seed)  # noqa: E731
     found = evidence(tmp_path / "some", amrl=some)
-    assert outcome(Learns("t-ls", ("amrl",), 14.6), found) == UNKNOWN
+    assert outcome(Learns("t-ls", ("amrl",), 14.6), found) == UNDECIDED
 
 
 def test_levels_are_tested_at_the_end_of_training(tmp_path):
@@ -295,8 +295,8 @@ def test_seeds_that_never_reach_the_level_neither_confirm_nor_refute(tmp_path):
     steps = lambda at: lambda rate, seed: np.where(np.arange(41) < at, 2.0, 16.0)  # noqa: E731
     found = evidence(tmp_path, rnn=steps(29), pearl=steps(99), cnp=steps(30))
     late = Series("t-ls", "pearl")
-    assert outcome(Sooner(RNN, (late,), 14.6), found) == UNKNOWN  # 40/32 is a lower bound
-    assert outcome(Sooner(late, (late,), 14.6), found) == UNKNOWN
+    assert outcome(Sooner(RNN, (late,), 14.6), found) == UNDECIDED  # 40/32 is a lower bound
+    assert outcome(Sooner(late, (late,), 14.6), found) == UNDECIDED
     some = lambda rate, seed: steps(1 if seed else 99)(rate, seed)  # noqa: E731
     found = evidence(tmp_path / "some", amrl=some, cnp=steps(30))
     slow = Series("t-ls", "cnp")
@@ -347,7 +347,7 @@ def test_dimensions_of_one_agent_are_one_sample(tmp_path):
     found = Evidence.read(tmp_path / "none", analyses=tmp_path)
     for kind in (Decays, LikeOneOverT):
         (finding,) = kind(KEY, ("pearl",)).evaluate(found).findings
-        assert (finding.outcome, finding.note) == (UNKNOWN, "fewer than 3 seeds")
+        assert (finding.outcome, finding.note) == (UNDECIDED, "fewer than 3 seeds")
 
 
 def test_orders_are_tested_pair_by_pair(tmp_path):
@@ -358,14 +358,14 @@ def test_orders_are_tested_pair_by_pair(tmp_path):
     assert outcome(Ordered(KEY, ("rnn", "splagger", "splagger-nornn")), found) == HOLDS
     assert outcome(Ordered(KEY, ("rnn", "splagger-nornn", "splagger")), found) == FAILS
     assert outcome(Ordered(KEY, ("splagger", "amrl")), found) != HOLDS  # they are equal
-    assert outcome(Ordered(KEY, ("rnn", "cnp")), found) == UNKNOWN
+    assert outcome(Ordered(KEY, ("rnn", "cnp")), found) == UNDECIDED
 
 
 def test_without_data_no_claim_has_a_verdict_and_all_give_a_reason():
     results = evaluate_claims(Evidence([]))
     assert len(results) == len(CLAIMS) >= 25
     for claim, verdict in results:
-        assert verdict.outcome == UNKNOWN
+        assert verdict.outcome == UNDECIDED
         assert all(finding.note and finding.effect is None for finding in verdict.findings)
         assert claim.test.words() and claim.test.unit and claim.section and claim.sentence
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)

@@ -11,7 +11,7 @@ from splagger.paper.claims import CLAIMS, Claim, evaluate_claims
 from splagger.paper.comparisons import Beats, Fails, Sooner
 from splagger.paper.forest import LOOKS, UNITS, claims_csv, claims_picture, forest_panels
 from splagger.paper.trends import Ordered
-from splagger.paper.verdicts import FAILS, HOLDS, UNKNOWN, Finding, Verdict, decide
+from splagger.paper.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, decide
 from splagger.plots.forest import NARROW, WIDE
 from splagger.runs.analyses import AnalysisKey
 from splagger.stats.estimates import Estimate
@@ -30,7 +30,7 @@ RESULTS = [
     ),
     (
         Claim("unknown", "4", "Nothing is known.", FASTER),
-        Verdict(UNKNOWN, (Finding("against RNN", UNKNOWN, note="no run"),)),
+        Verdict(UNDECIDED, (Finding("against RNN", UNDECIDED, note="no run"),)),
     ),
 ]
 
@@ -77,7 +77,7 @@ def test_the_csv_has_one_row_per_comparison():
     rows = list(csv.DictReader(io.StringIO(claims_csv(RESULTS))))
     assert [row["claim"] for row in rows] == ["faster", "fails", "unknown"]
     assert (rows[1]["value"], rows[1]["low"], rows[1]["region_high"]) == ("16", "15.3", "14.6")
-    assert rows[2]["value"] == "" and rows[2]["outcome"] == UNKNOWN
+    assert rows[2]["value"] == "" and rows[2]["outcome"] == UNDECIDED
 
 
 def test_the_command_draws_claims_only_if_there_are_data(tmp_path, capsys):
