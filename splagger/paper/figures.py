@@ -15,12 +15,12 @@ ANALYZED = ("splagger", "rnn", "amrl", "splagger-nornn")
 PREVIEWED = ("splagger", "rnn", "splagger-nornn", "amrl-nornn")
 MAX = {"splagger-nornn": "Max", "amrl-nornn": "Max-ST"}
 
-# From strong to zero, dark to light: matplotlib's cividis, which is ordered for color-blind readers too.
+# From strong to zero, dark to light: matplotlib's plasma, which is ordered for color-blind readers too.
 KL_WEIGHTS = {
-    1.0: Style("KL weight 1", "#00224E"),
-    1e-2: Style("KL weight 10⁻²", "#424E6E"),
-    1e-4: Style("KL weight 10⁻⁴", "#7D7C78"),
-    1e-6: Style("KL weight 10⁻⁶", "#BCAF6F"),
+    1.0: Style("KL weight 1", "#0D0887"),
+    1e-2: Style("KL weight 10⁻²", "#7E03A8"),
+    1e-4: Style("KL weight 10⁻⁴", "#CC4778"),
+    1e-6: Style("KL weight 10⁻⁶", "#F89540"),
     0.0: Style("KL weight 0", "#EBD32E"),
 }
 
