@@ -34,7 +34,7 @@ def write_run(root, env, method, curve, **changes):
     given = {"rates": (1e-3,), "seeds": (0, 1, 2), "kl_weights": (1e-6,), "temperatures": (0.0,)}
     given |= {"started": "2026-01-01T00:00:00Z", "finished": True, "overrides": {}, "clip": 0.05}
     given |= {"frames": frames_between(env) * (len(curve(1e-3, 0)) - 1), "episodes": None}
-    given |= {"name": "run", "command": f"splagger train {env} {method}"} | changes
+    given |= {"name": "run", "command": f"splagger train {env} {method}", "race": False} | changes
     rows = []
     grid = itertools.product(given["rates"], given["kl_weights"], given["temperatures"])
     for (rate, kl_weight, temperature), seed in itertools.product(grid, given["seeds"]):
@@ -67,11 +67,12 @@ def describe(env, method, given):
     return {
         "run": {"env": env, "method": kind, "ppo": ppo, "network": {"hidden": [4, 2]}}
         | {"episodes": given["episodes"]}
+        | ({"race": True} if given["race"] else {})
         | grids,
         "provenance": origin | {"started": given["started"], "versions": {"jax": "0"}},
         "arguments": arguments | grids,
         "finished": given["finished"],
-        "frames": given["frames"],
+        "frames": given.get("reached", given["frames"]),
         "seconds": 12.5,
         "frames_per_second": 3200.0,
         "stopped": {},

@@ -9,12 +9,16 @@ import tyro
 from splagger.cli.formatting import show
 from splagger.cli.launch_options import Where
 from splagger.cli.train_commands import Grid, Sweep
-from splagger.ranges import FreshSeeds
+from splagger.errors import SettingError
+from splagger.ranges import FreshSeeds, Jobs
 
 if TYPE_CHECKING:
     from splagger.runs.run import Run
 
 Runs = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+
+# Options of a grid whose runs keep the registered settings.
+RANKED = ("--rates", "--seeds", "--first-seed", "--frames", "--race", "--full")
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,8 @@ class Leaderboard:
     """The methods to rank, or import paths such as my_module:my_method; all that were run by default."""
     envs: tuple[str, ...] = ()
     """The tasks; all that were run and have a known scale by default."""
-    reference: str = "splagger"
-    """The method that the others are compared with."""
+    reference: str | None = None
+    """The method that the others are compared with; splagger, if it was run and nothing else is given."""
     out: Path = Path("leaderboard")
     """Folder for the page, the figure and the CSV."""
     train: bool = False
@@ -39,6 +43,8 @@ class Leaderboard:
     fresh: FreshSeeds = 0
     """With --train: the number of fresh seeds that each method is then trained with, at its best rate."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
+    jobs: Jobs | None = None
+    """With --train: experiments at a time. By default one, and several if NVIDIA's Multi-Process Service is running."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
     def __call__(self) -> None:
@@ -50,22 +56,36 @@ class Leaderboard:
         )
         from splagger.stats.leaderboard import leaderboard
 
+        self._check()
         if self.train:
             self._train()
-        board = leaderboard(
-            *self.runs, methods=self.methods, envs=self.envs, reference=self.reference
-        )
+        methods = list(map(_registered_name, self.methods))
+        reference = self.reference and _registered_name(self.reference)
+        board = leaderboard(*self.runs, methods=methods, envs=self.envs, reference=reference)
         show(tasks_table(board))
         show(scores_table(board))
         show(standings_table(board))
         for path in write_leaderboard(board, self.out):
             print(path)
 
+    def _check(self) -> None:
+        """Raises a SettingError for options without an effect, before anything is trained."""
+        given = self.grid.given()
+        only = [*given, *["--fresh"] * bool(self.fresh), *["--jobs"] * (self.jobs is not None)]
+        if only and not self.train:
+            raise SettingError(f"{only[0]} has an effect only with --train")
+        for option in given:
+            if option not in RANKED:
+                raise SettingError(
+                    f"{option} makes runs that a leaderboard does not rank: scores belong to the registered settings; "
+                    "train such runs by `splagger sweep`, and compare them by `splagger compare`"
+                )
+
     def _train(self) -> None:
         from splagger.launchers import train_all
 
-        Sweep(self.envs, self.methods, self.grid, self.runs[0], where=self.where)()
-        train_all(self.fresh_runs(), self.runs[0], on=self.where.launcher())
+        Sweep(self.envs, self.methods, self.grid, self.runs[0], jobs=self.jobs, where=self.where)()
+        train_all(self.fresh_runs(), self.runs[0], on=self.where.launcher(self.jobs))
 
     def fresh_runs(self) -> "list[Run]":
         """Returns the runs with fresh seeds, at the best rate of each method on each task, that do not exist yet."""
@@ -76,9 +96,17 @@ class Leaderboard:
         evidence, found = Evidence.read(self.runs[0]), []
         for env, method in ((env, method) for env in self.envs for method in self.methods):
             run = self.grid.run(env, method)
-            chosen = evidence.unbiased(Series(run.row.name, run.method_path or run.method.name))
+            series = Series(run.row.name, run.method_path or run.method.name)
+            chosen, rate = evidence.unbiased(series), evidence.best_rate(series)
             if self.fresh and chosen is not None and chosen.source != FRESH:
                 seeds = {"seeds": self.fresh, "first_seed": FIRST_FRESH_SEED, "race": False}
-                grid = replace(self.grid, rates=(repr(float(chosen.rate)),), **seeds)
+                grid = replace(self.grid, rates=(repr(rate),), **seeds)
                 found.append(grid.run(env, method))
         return found
+
+
+def _registered_name(method: str) -> str:
+    """Returns the name under which runs of a method are recorded: that of its row, if `method` is an alias."""
+    from splagger.methods import ALIASES
+
+    return ALIASES.get(method, method)

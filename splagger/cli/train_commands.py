@@ -90,6 +90,13 @@ class Grid:
             )
         return run
 
+    def given(self) -> list[str]:
+        """Returns the options that differ from their defaults."""
+        default = Grid()
+        own = [n for n, v in vars(self).items() if n != "swept" and v != getattr(default, n)]
+        swept = [name for name, values in vars(self.swept).items() if values]
+        return [f"--{name.replace('_', '-')}" for name in (*own, *swept)]
+
     def print_rounding(self, *runs: "Run") -> None:
         """Prints the frames that are trained where they differ from --frames."""
         lines = []
@@ -222,7 +229,7 @@ class Sweep:
         for env in self.envs:  # all names are looked up before anything starts
             for method in self.methods:
                 run = self.grid.run(env, method)
-                runs[run.row.name, run.method.name] = run
+                runs[run.digest] = run  # two names of one method are one run
         self.grid.print_rounding(*runs.values())
         if self.where.on == "local":
             announce(*(run for run in runs.values() if not run.folder(self.out).exists()))

@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from typing import Any
 from splagger.bridges.parent import end_with_parent, parent_is_gone
 from splagger.envs import Cheetah, Walker
 from splagger.envs.mujoco.simulations import THREADS, threads
-from splagger.errors import Interrupted, SettingError, UserError
-from splagger.launchers.protocol import finished
+from splagger.errors import Interrupted, RunError, SettingError
+from splagger.launchers.protocol import check_names, finished, has_a_name
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
 from splagger.training.capacity import check_largest
@@ -66,6 +67,7 @@ def _side_by_side(
     runs: Sequence[Run], jobs: int, out: Path, save_every: Number
 ) -> Iterator[RunFolder]:
     """Trains `jobs` runs at a time, each in its own process."""
+    check_names(runs)
     # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches this process only, which then
     # terminates the children.
     pool = futures.ProcessPoolExecutor(
@@ -79,6 +81,11 @@ def _side_by_side(
         ends = futures.as_completed(submitted)
         try:
             yield from finished(lambda one=future: RunFolder(one.result()) for future in ends)
+        except BrokenProcessPool:
+            raise RunError(
+                "a training process was killed, perhaps because the machine ran out of memory; fewer --jobs need "
+                "less; the same command continues each run from its last checkpoint"
+            ) from None
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
@@ -96,7 +103,7 @@ def jobs_that_pay(runs: Sequence[Run]) -> int:
     On an H200, three programs at a time train 1.3 times as fast as one. Robots are simulated by the cores, which wait
     while a program learns. Other processes can train only what they can find by its name.
     """
-    if not mps_is_running() or not all(map(_has_a_name, runs)):
+    if not mps_is_running() or not all(map(has_a_name, runs)):
         return 1
     robots = all(isinstance(run.row.env, Cheetah | Walker) for run in runs)
     return max(PROGRAMS, int(ROBOT_PROGRAMS * threads())) if robots else PROGRAMS
@@ -112,14 +119,6 @@ def mps_is_running() -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def _has_a_name(run: Run) -> bool:
-    """Returns whether names alone describe the run; not so for a method or environment that exists in this process only."""
-    try:
-        return Run.create(**run.arguments()).digest == run.digest
-    except UserError:
-        return False
 
 
 def threads_each(jobs: int) -> int:

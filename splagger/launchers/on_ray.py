@@ -16,7 +16,7 @@ from typing import Any
 
 from splagger.errors import Interrupted, RunError, SettingError, UserError, one_line
 from splagger.launchers.local import stopped_by_signals
-from splagger.launchers.protocol import all_finished
+from splagger.launchers.protocol import all_finished, check_names
 from splagger.launchers.worker import Experiment, is_finished, train_here
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
@@ -45,6 +45,7 @@ class OnRay:
         runs = [run for run in runs if run not in done]
         if not runs:
             return
+        check_names(runs)
         with self._connected(ray), stopped_by_signals():
             gpus = self._gpus(ray)
             task = ray.remote(

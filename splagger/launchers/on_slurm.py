@@ -18,7 +18,7 @@ from typing import Any
 from splagger.errors import Interrupted, RunError, SettingError, one_line
 from splagger.files.storage import write_atomically, writing
 from splagger.launchers.local import stopped_by_signals
-from splagger.launchers.protocol import all_finished
+from splagger.launchers.protocol import all_finished, check_names
 from splagger.launchers.slurm_job import SlurmJob
 from splagger.launchers.worker import Experiment, is_finished
 from splagger.runs.folder import RunFolder
@@ -60,17 +60,17 @@ class OnSlurm:
         done = [run for run in runs if is_finished(run, out)]
         yield from (RunFolder(run.folder(out)) for run in done)
         runs = [run for run in runs if run not in done]
+        check_names(runs)
         gpus = float(1 if self.gpus is None else self.gpus)
         queued = _queued if self.cluster == "slurm" else lambda: None
         with stopped_by_signals():
-            folders = [RunFolder(run.folder(out)) for run in runs]
             experiments = [Experiment.create(run, out, save_every, gpus) for run in runs]
             jobs = [
                 _submitted(executor, run, queued()) or self._submit(executor, run, experiment)
                 for run, experiment in zip(runs, experiments, strict=True)
             ]
             try:
-                yield from all_finished(_results(jobs, folders, queued))
+                yield from all_finished(_results(jobs, runs, out, queued))
             except KeyboardInterrupt:
                 ids = " ".join(job.job_id for job in jobs)
                 raise Interrupted(
@@ -137,31 +137,33 @@ def _queued() -> set[str] | None:
 
 
 def _results(
-    jobs: Sequence[Any], folders: Sequence[RunFolder], queued: Callable[[], set[str] | None]
+    jobs: Sequence[Any], runs: Sequence[Run], out: Path, queued: Callable[[], set[str] | None]
 ) -> Iterator[Callable[[], RunFolder]]:
     """Yields a function per job, as the jobs end, that returns its folder or raises its error."""
-    pending = {job.job_id: (job, folder) for job, folder in zip(jobs, folders, strict=True)}
+    pending = {job.job_id: (job, run) for job, run in zip(jobs, runs, strict=True)}
     missed = dict.fromkeys(pending, 0)
     while pending:
         alive = queued()
-        for key, (job, folder) in list(pending.items()):
+        for key, (job, run) in list(pending.items()):
             missed[key] += alive is not None and key not in alive
             if job.paths.result_pickle.exists() or missed[key] > MISSES:
                 del pending[key]
-                yield lambda job=job, folder=folder: _result(job, folder)
+                yield lambda job=job, run=run: _result(job, run, out)
         if pending:
             time.sleep(POLL)
 
 
-def _result(job: Any, folder: RunFolder) -> RunFolder:
+def _result(job: Any, run: Run, out: Path) -> RunFolder:
     """Returns the folder of a job that has ended. A UserError in the job is raised here."""
-    if job.paths.result_pickle.exists():
+    ended = job.paths.result_pickle.exists()
+    if ended:
         _, error = job.result()  # a bug in the job is raised here, with its traceback
         if error is not None:
             raise error
-    elif not (folder.exists and folder.record().finished):
+    if not is_finished(run, out):
+        # A job that was in the queue already may have been submitted for fewer frames.
+        what = "trained fewer frames than asked for" if ended else "ended without a result"
         raise RunError(
-            f"job {job.job_id} ended without a result; see {job.paths.stderr}; the same command continues from "
-            "the last checkpoint"
+            f"job {job.job_id} {what}; see {job.paths.stderr}; the same command continues from the last checkpoint"
         )
-    return folder
+    return RunFolder(run.folder(out))

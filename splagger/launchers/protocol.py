@@ -77,6 +77,25 @@ def _create(kind: str, place: str, options: dict[str, Any]) -> Launcher:
     return Local(**options)
 
 
+def has_a_name(run: Run) -> bool:
+    """Returns whether names alone describe the run; not so for a method or environment that exists in this process only."""
+    try:
+        return Run.create(**run.arguments()).digest == run.digest
+    except UserError:
+        return False
+
+
+def check_names(runs: Iterable[Run]) -> None:
+    """Raises a SettingError for runs that another process cannot train, because it would not find what they are made of."""
+    for run in runs:
+        if not has_a_name(run):
+            raise SettingError(
+                f"{run.method.name} on {run.row.name} exists in this process only, and other processes would train "
+                "something else; define the method or environment in a module and pass MODULE:NAME, or train here "
+                "with jobs=1"
+            )
+
+
 def finished(results: Iterable[Callable[[], RunFolder]]) -> Iterator[RunFolder]:
     """Yields all results. Waits for all of them before it raises that members of some run all diverged."""
     yield from _delaying(DivergedError, results)

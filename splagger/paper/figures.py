@@ -18,9 +18,9 @@ MAX = {"splagger-nornn": "Max", "amrl-nornn": "Max-ST"}
 # From strong to zero, dark to light: matplotlib's plasma, which is ordered for color-blind readers too.
 KL_WEIGHTS = {
     1.0: Style("KL weight 1", "#0D0887"),
-    1e-2: Style("KL weight 10⁻²", "#7E03A8"),
-    1e-4: Style("KL weight 10⁻⁴", "#CC4778"),
-    1e-6: Style("KL weight 10⁻⁶", "#F89540"),
+    1e-2: Style("KL weight 10⁻²", "#9C179E"),
+    1e-4: Style("KL weight 10⁻⁴", "#D5546E"),
+    1e-6: Style("KL weight 10⁻⁶", "#F58C46"),
     0.0: Style("KL weight 0", "#EBD32E"),
 }
 

@@ -16,6 +16,7 @@ from splagger.paper.verdicts import (
     Verdict,
 )
 from splagger.paper_numbers import SCALES
+from splagger.plots.export import write_all
 from splagger.plots.forest import (
     WIDE,
     ForestPanel,
@@ -100,11 +101,7 @@ def save_claims(results: Results, folder: str | Path) -> list[Path]:
         return []
     contents = {kind: claims_picture(results, kind) for kind in ("png", "pdf")}
     contents["csv"] = claims_csv(results).encode()
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    paths = [Path(folder) / f"claims.{kind}" for kind in contents]
-    for path, data in zip(paths, contents.values(), strict=True):
-        path.write_bytes(data)
-    return paths
+    return write_all(folder, {f"claims.{kind}": data for kind, data in contents.items()})
 
 
 def _has_effect(verdict: Verdict) -> bool:

@@ -52,11 +52,11 @@ def fresh_seeds(figures: Sequence[Figure], evidence: Evidence, seeds: int) -> li
         if not entry.series.given
     )
     found = {series: evidence.unbiased(series) for series in wanted}
+    lacking = [s for s, chosen in found.items() if chosen is not None and chosen.source != FRESH]
     numbers = range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + seeds)
     plans = [
-        Plan(Run.create(*series.name, rates=[chosen.rate], seeds=numbers), "fresh seeds")
-        for series, chosen in found.items()
-        if chosen is not None and chosen.source != FRESH and seeds
+        Plan(Run.create(*s.name, rates=[evidence.best_rate(s)], seeds=numbers), "fresh seeds")
+        for s in (lacking if seeds else [])
     ]
     return sorted(plans, key=lambda plan: plan.frames)
 

@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
+from splagger.files.storage import writing
 from splagger.plots.draw import Drawn, picture
 from splagger.plots.panels import Figure
 from splagger.stats.evidence import Evidence
@@ -38,10 +40,14 @@ def save(figure: Figure, evidence: Evidence, folder: str | Path) -> list[Path]:
         return []
     contents = {kind: picture(figure, drawn, kind) for kind in ("png", "pdf")}
     contents["csv"] = table(drawn).encode()
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    paths = []
-    for kind, data in contents.items():
-        path = Path(folder) / f"{figure.name}.{kind}"
-        path.write_bytes(data)
-        paths.append(path)
+    return write_all(folder, {f"{figure.name}.{kind}": data for kind, data in contents.items()})
+
+
+def write_all(folder: str | Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Writes files by name into a folder, which is created; returns their paths."""
+    paths = [Path(folder) / name for name in contents]
+    with writing(folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for path, data in zip(paths, contents.values(), strict=True):
+            path.write_bytes(data)
     return paths

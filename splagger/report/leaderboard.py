@@ -8,7 +8,7 @@ from splagger.plots.leaderboard import leaderboard_picture
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.stats.estimates import estimate, interquartile_mean
-from splagger.stats.leaderboard import SOLVED, Cell, Leaderboard, Standing, table
+from splagger.stats.leaderboard import SOLVED, Cell, Leaderboard, Standing, table, typical
 from splagger.tables import Table
 
 
@@ -44,7 +44,7 @@ def tasks_table(board: Leaderboard) -> Table:
 
 
 def _task_row(cell: Cell) -> tuple[str, ...]:
-    reached = sorted(cell.reached)[len(cell.reached) // 2]
+    reached = typical(cell.reached)
     return (
         cell.env,
         style_of(cell.method).label,
@@ -70,8 +70,9 @@ def write_leaderboard(board: Leaderboard, folder: Path) -> list[Path]:
 def _page(board: Leaderboard) -> str:
     about = (
         "Scores are returns, 0 for a random policy and 1 for the reference policy of each task. Each method is shown at "
-        "its best learning rate, on seeds on which the rate was not chosen where there are any. Intervals are 95% "
-        "bootstrap intervals; seeds are resampled within each task."
+        "its best learning rate, on seeds on which the rate was not chosen where there are any. The methods of a task "
+        "are compared over the frames that all of them have. Intervals are 95% bootstrap intervals; seeds are "
+        "resampled within each task."
     )
     parts = ["# Leaderboard", about, "![Leaderboard](leaderboard.png)"]
     for one in (standings_table(board), scores_table(board), tasks_table(board)):

@@ -12,7 +12,7 @@ from splagger.stats.estimates import (
     over_training,
 )
 from splagger.stats.evidence import Evidence
-from splagger.stats.selection import Chosen
+from splagger.stats.selection import Chosen, unbiased
 from splagger.stats.variants import Variant, variants
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
     - `frames`, `trained_frames`: frames per run that are compared, and that were trained.
 
-    Runs of one task are compared over the frames that all of them have. With a single seed there is neither an
+    Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single seed there is neither an
     interval nor a probability.
 
     Raises a RunError if there are no runs, or none of `reference`.
@@ -54,17 +54,12 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
 
 
 def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
-    """Returns the curves of each variant, up to the last frame that all variants of its task have."""
+    """Returns the curves of each variant at its best rate, up to the last frame that all variants of its task have."""
     shortest: dict[str, float] = {}
     for one in found:
-        last = float(one.chosen.frames[-1])
+        last = float(one.members.frames[-1])
         shortest[one.task] = min(last, shortest.get(one.task, last))
-    return {one: _until(one.chosen, shortest[one.task]) for one in found}
-
-
-def _until(chosen: Chosen, last: float) -> Chosen:
-    kept = chosen.frames <= last
-    return chosen._replace(frames=chosen.frames[kept], curves=chosen.curves[:, kept])
+    return {one: unbiased(one.members.until(shortest[one.task])) for one in found}
 
 
 def _reference(one: Variant, rivals: list[Variant], name: str | None) -> Variant:
@@ -86,7 +81,7 @@ def _row(
         "method": one.method,
         "settings": ", ".join(one.distinguishing(neighbors)),
         "frames": int(chosen.frames[-1]),
-        "trained_frames": int(one.chosen.frames[-1]),
+        "trained_frames": int(one.members.frames[-1]),
         "rate": chosen.rate,
         "seeds": len(chosen.curves),
         "source": chosen.source,

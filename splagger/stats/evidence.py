@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError
-from splagger.paper_numbers import PAPER
+from splagger.paper_numbers import PAPER, PROTOCOLS
 from splagger.runs.analyses import (
     VALUES,
     AnalysisKey,
@@ -177,6 +177,11 @@ class Evidence:
         """Returns the curves at the best rate, on seeds it was not chosen on if there are any; `until` as above."""
         return self._chosen(series, selection.unbiased, until)
 
+    def best_rate(self, series: Series) -> float | None:
+        """Returns the rate at which fresh seeds are trained: only at this one does `unbiased` report them."""
+        members, pilot = self.members(series), self.pilot(series)
+        return None if members is None else selection.swept_rate(members, pilot and pilot[1])
+
     def for_figures(self, series: Series) -> Chosen | None:
         """Returns the curves that figures draw."""
         return self._chosen(series, selection.for_figures)
@@ -223,7 +228,7 @@ def _recorded(folder: RunFolder) -> RecordedRun:
 
 def _has_default_settings(run: RecordedRun) -> bool:
     """Returns whether the run uses the registered settings of its environment and method."""
-    protocol, episodes = PAPER.get(run.record.env), run.record.plan.get("episodes")
+    protocol, episodes = PROTOCOLS.get(run.record.env), run.record.plan.get("episodes")
     other = protocol and episodes not in (None, protocol.episodes)
     return not other and not run.record.overrides
 

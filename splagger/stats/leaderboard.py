@@ -19,7 +19,7 @@ from splagger.stats.estimates import (
     smooth,
 )
 from splagger.stats.evidence import Evidence, Series
-from splagger.stats.returns import recorded_series
+from splagger.stats.returns import REFERENCE, recorded_series
 from splagger.stats.selection import Chosen
 
 if TYPE_CHECKING:
@@ -68,14 +68,15 @@ def leaderboard(
     *roots: str | Path,
     methods: Sequence[str] = (),
     envs: Sequence[str] = (),
-    reference: str = "splagger",
+    reference: str | None = None,
 ) -> Leaderboard:
     """Returns the leaderboard of the runs below `roots`.
 
     - `methods`, `envs`: those to include; all by default. Only tasks with a known scale count.
-    - `reference`: the method that the others are compared with.
+    - `reference`: the method that the others are compared with; by default SplAgger, if it was run.
 
-    Standings are over the tasks on which all methods were run. Raises a RunError if there is none.
+    Standings are over the tasks on which all methods were run, and over the frames of each task that all of them have.
+    Raises a RunError if there is no such task, or no run of `reference`.
     """
     return leaderboard_of(Evidence.read_every(*roots), methods, envs, reference)
 
@@ -84,19 +85,23 @@ def leaderboard_of(
     evidence: Evidence,
     methods: Sequence[str] = (),
     envs: Sequence[str] = (),
-    reference: str = "splagger",
+    reference: str | None = None,
 ) -> Leaderboard:
     """Returns the leaderboard of runs that were read already; see `leaderboard`."""
     series = [s for s in recorded_series(evidence) if scale_of(s.env)]
     series = [s for s in series if s.method in (methods or [s.method])]
     series = [s for s in series if s.env in (envs or [s.env])]
-    cells = [_cell(evidence, one) for one in series]
+    shortest = _shortest(evidence, series)
+    cells = [_cell(evidence, one, shortest[one.env]) for one in series]
     names = list(dict.fromkeys(methods)) or list(dict.fromkeys(c.method for c in cells))
     have = {(cell.env, cell.method) for cell in cells}
     tasks = dict.fromkeys(cell.env for cell in cells)
     shared = [env for env in tasks if all((env, name) in have for name in names)]
     if not shared:
         raise RunError(_nothing_shared(have, names))
+    if reference is not None and reference not in names:
+        raise RunError(f"no run of {reference!r}; there are {', '.join(sorted(names))}")
+    reference = reference or REFERENCE
     standings = [_standing(name, shared, cells, reference) for name in names]
     standings.sort(key=lambda standing: -standing.end.value)
     return Leaderboard(cells, shared, standings, reference)
@@ -132,8 +137,25 @@ def frames_to_reach(frames: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return np.append(frames.astype(float), np.inf)[first]
 
 
-def _cell(evidence: Evidence, series: Series) -> Cell:
-    chosen = evidence.unbiased(series)
+def _shortest(evidence: Evidence, series: Sequence[Series]) -> dict[str, float]:
+    """Returns the last frame of each task that all methods have, so that no method is credited with longer training."""
+    last = {one: float(found.frames[-1]) for one in series if (found := evidence.members(one))}
+    return {
+        env: min(f for one, f in last.items() if one.env == env) for env in {s.env for s in last}
+    }
+
+
+def typical(reached: np.ndarray) -> float:
+    """Returns the frame by which half of the seeds had reached it, or infinity: the upper median, which some seed has.
+
+    >>> typical(np.array([40.0, 10.0, np.inf, 20.0]))
+    40.0
+    """
+    return float(np.sort(reached)[len(reached) // 2])
+
+
+def _cell(evidence: Evidence, series: Series, until: float) -> Cell:
+    chosen = evidence.unbiased(series, until)
     assert chosen is not None  # recorded series have runs
     scores = normalized(series.env, chosen.curves)
     return Cell(
@@ -216,7 +238,7 @@ def _by_task(cell: Cell) -> dict[str, Any]:
     row |= _columns("end", estimate(interquartile_mean, cell.end))
     row |= {"solved": float((cell.end >= SOLVED).mean())}
     return row | {
-        "frames_to_reach": float(np.median(cell.reached)),
+        "frames_to_reach": typical(cell.reached),
         "frames": int(cell.chosen.frames[-1]),
         "frames_per_second": cell.speed,
     }

@@ -93,9 +93,12 @@ def _settings(keys: np.ndarray) -> list[Settings]:
 
 def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:
     """Returns the frames of evaluations that a run lacks because all its agents diverged before."""
-    if not record.ended or len(frames) < 2:
+    if not record.ended or len(frames) == 0:
         return np.zeros(0)
-    last, interval = frames[-1], frames[1] - frames[0]
+    # A run that failed in its first block was evaluated only once, and has recorded the frames of that block.
+    last, interval = frames[-1], frames[1] - frames[0] if len(frames) > 1 else record.frames
+    if interval <= 0:
+        return np.zeros(0)
     missing = int((record.arguments.get("frames", last) - last) // interval)
     return last + interval * np.arange(1, missing + 1)
 

@@ -46,14 +46,21 @@ def returns(evidence: Evidence) -> list[Returns]:
 
 def _row(evidence: Evidence, series: Series) -> Returns:
     as_in_paper, unbiased = evidence.as_in_paper(series), evidence.unbiased(series)
-    reference = evidence.unbiased(replace(series, method=REFERENCE))
     assert as_in_paper is not None and unbiased is not None  # recorded series have runs
-    scores, probability = over_training(unbiased.curves), None
-    if reference is not None and series.method != REFERENCE:
-        probability = float(improvement(over_training(reference.curves), scores))
     end = estimate(interquartile_mean, at_the_end(unbiased.curves))
-    training = estimate(interquartile_mean, scores)
-    return Returns(series, as_in_paper, unbiased, training, end, probability)
+    training = estimate(interquartile_mean, over_training(unbiased.curves))
+    return Returns(series, as_in_paper, unbiased, training, end, _probability(evidence, series))
+
+
+def _probability(evidence: Evidence, series: Series) -> float | None:
+    """Returns the probability that a seed of SplAgger earns more, over the frames that both methods have."""
+    pair = replace(series, method=REFERENCE), series
+    found = [members for one in pair if (members := evidence.members(one))]
+    if len(found) < 2 or series.method == REFERENCE:
+        return None
+    until = min(members.frames[-1] for members in found)
+    chosen = [c for one in pair if (c := evidence.unbiased(one, until))]
+    return float(improvement(*(over_training(one.curves) for one in chosen)))
 
 
 def across(evidence: Evidence, methods: Sequence[str]) -> tuple[list[str], dict[str, Estimate]]:

@@ -33,8 +33,7 @@ def unbiased(members: Members, pilot: Members | None = None) -> Chosen:
 
     - `pilot`: a shorter sweep that chooses the rate, if `members` were not trained at several rates themselves.
     """
-    sweep = _sweep(members) if pilot is None else pilot
-    rate = best_rate(sweep)
+    sweep, rate = _sweep(members) if pilot is None else pilot, swept_rate(members, pilot)
     fresh = [s for s in members.seeds(rate) if (rate, s) not in sweep.returns]
     if fresh:
         return _at(rate, members.of(fresh), FRESH)
@@ -45,6 +44,11 @@ def unbiased(members: Members, pilot: Members | None = None) -> Chosen:
     if len(shared.rates) < 2 or len(seeds) < 4:
         return as_in_paper(members)
     return _at(best_rate(shared.of(seeds[::2])), shared.of(seeds[1::2]), HELD_OUT)
+
+
+def swept_rate(members: Members, pilot: Members | None = None) -> float:
+    """Returns the best rate of the whole sweep."""
+    return best_rate(_sweep(members) if pilot is None else pilot)
 
 
 def for_figures(members: Members, pilot: Members | None = None) -> Chosen:

@@ -113,9 +113,9 @@ def _gather(
 
 
 def _experiment(run: RecordedRun) -> str:
-    """Returns everything that the runs of one experiment have in common."""
+    """Returns everything that the runs of one experiment have in common; a race changes no curve that counts."""
     plan = run.record.plan
-    return _text({k: v for k, v in plan.items() if k not in {*PLURALS, "updates"}})
+    return _text({k: v for k, v in plan.items() if k not in {*PLURALS, "updates", "race"}})
 
 
 def _task(run: RecordedRun) -> str:

@@ -11,13 +11,14 @@ import pytest
 from PIL import Image
 
 import splagger
-from splagger import ENVS, METHODS
+from splagger import ENVS, METHODS, launchers
 from splagger.cli import main
 from splagger.cli.train_commands import List
 from splagger.errors import EnvError, Interrupted, RunError, SettingError, UserError
 from splagger.paper_numbers import PAPER_RATES
 from splagger.runs.folder import find_runs
 from splagger.training import runner
+from tests.synthetic import learning, write_run
 from tests.tiny import (
     BATCH,
     MAIN,
@@ -176,6 +177,15 @@ def test_a_path_that_cannot_be_written_is_reported(trained, tmp_path, capsys):
         assert "nowhere" in refused(capsys, *args)
 
 
+@pytest.mark.parametrize("name", ["claims", "memory/t-ls"])
+def test_figures_that_cannot_be_written_are_reported(name, tmp_path, capsys):
+    write_run(tmp_path / "runs", "t-ls", "splagger", learning(16.0))
+    write_run(tmp_path / "runs", "t-ls", "rnn", learning(2.0))
+    (tmp_path / "file").touch()
+    args = "figure", name, "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "file" / "x")
+    assert "cannot write" in refused(capsys, *args)
+
+
 OUTPUTS = {
     ("watch", "x.txt"): "--output must end with .gif",
     ("watch", ""): "--output must be a file, not a folder",
@@ -194,6 +204,19 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(command, name,
 def test_every_folder_must_have_a_run(command, trained, tmp_path, capsys):
     line = refused(capsys, command, str(trained), str(tmp_path / "typo"))
     assert "no run folder in" in line and "typo" in line and str(trained) not in line
+
+
+def test_methods_of_the_same_name_are_separate_runs(tmp_path, monkeypatch):
+    """Two modules may call their methods alike. Two names of one method are one run."""
+    for module, skip in (("one_a", 0.25), ("one_b", 0.75)):
+        text = f"import splagger\nmine = splagger.Method('mine', skip={skip})\n"
+        (tmp_path / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    monkeypatch.setattr(launchers, "train_all", lambda runs, *_, **__: found.extend(runs) or [])
+    methods = ["one_a:mine", "one_b:mine", "max", "splagger-nornn"]
+    main(["sweep", "--envs", "t-ls-small", "--methods", *methods, "--out", str(tmp_path / "runs")])
+    assert [run.method.skip for run in found] == [0.25, 0.75, 0.0]
 
 
 def test_a_sweep_prints_one_table_and_skips_finished_runs(tmp_path, capsys, monkeypatch):

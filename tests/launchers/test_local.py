@@ -3,12 +3,14 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
+from splagger import methods
 from splagger.envs.mujoco.simulations import THREADS
 from splagger.errors import DivergedError, RunError, SettingError
-from splagger.launchers import local, train_all
+from splagger.launchers import local, on_ray, on_slurm, train_all
 from splagger.methods import Method
 from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
@@ -178,6 +180,29 @@ def test_programs_share_a_gpu_by_default_where_that_pays(mps):
     assert local.jobs_that_pay(walkers) == 1
     mps.unlink()
     assert local.jobs_that_pay(walkers) == 1
+
+
+def test_what_exists_in_this_process_only_is_not_trained_by_others(tmp_path, monkeypatch):
+    """Another process would look the name up, and train the registered method instead."""
+    own = Run.create("t-ls-small", replace(methods.METHODS["splagger"], width=64))
+    with pytest.raises(SettingError, match="splagger on t-ls-small exists in this process only"):
+        train_all([own, tiny()], tmp_path, jobs=2)
+    monkeypatch.setattr(on_ray, "_import_ray", object)
+    for launcher in (on_ray.OnRay(), on_slurm.OnSlurm()):
+        monkeypatch.setattr(type(launcher), "_executor", lambda *_: None, raising=False)
+        with pytest.raises(SettingError, match="exists in this process only"):
+            train_all([own], tmp_path, on=launcher)
+
+
+def test_a_killed_process_is_one_line(tmp_path, monkeypatch):
+    """The system may kill the process that uses the most memory."""
+    monkeypatch.setattr(local, "_start_child", killed)
+    with pytest.raises(RunError, match="a training process was killed, perhaps because"):
+        train_all([tiny(), tiny(seeds=5)], tmp_path, jobs=2)
+
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("jobs, expected", [(None, 3), (2, 2), (1, None), (9, 4)])

@@ -6,11 +6,12 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from splagger.errors import Interrupted, RunError
-from splagger.launchers import mps, slurm_job, worker
+from splagger.launchers import mps, on_slurm, slurm_job, worker
 from splagger.launchers.slurm_job import SlurmJob
 from splagger.launchers.worker import Experiment, is_finished, train_here
 from splagger.runs.curves import curves_path
@@ -152,6 +153,19 @@ def test_slurm_jobs_are_queued_again_after_they_have_saved(
     assert [event for event in events if event != 0.01] == wanted
     assert submitit_handler.calls == [signal.SIGUSR2] * requeued
     os.kill(os.getpid(), signal.SIGTERM)  # SLURM sends it again
+
+
+def test_a_slurm_job_for_fewer_frames_does_not_count_as_finished(finished, tmp_path):
+    """The job of an earlier command, which is still in the queue, may have been submitted for fewer frames."""
+
+    class Ended:
+        job_id = "77"
+        paths = SimpleNamespace(result_pickle=tmp_path, stderr="77_err")
+        result = staticmethod(lambda: ("folder", None))
+
+    assert on_slurm._result(Ended(), tiny(), tmp_path).path == finished.path
+    with pytest.raises(RunError, match="job 77 trained fewer frames than asked for"):
+        on_slurm._result(Ended(), tiny(frames=2 * UPDATES * BATCH), tmp_path)
 
 
 def test_slurm_jobs_return_errors_of_users(submitit_handler, monkeypatch):

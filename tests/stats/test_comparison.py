@@ -64,6 +64,34 @@ def test_runs_that_differ_only_in_their_grid_are_pooled_and_fresh_seeds_are_repo
     assert found[["seeds", "source"]].values.tolist() == [[10, "fresh"]]
 
 
+def test_fresh_seeds_belong_to_a_sweep_that_was_a_race(tmp_path):
+    custom(tmp_path, "rnn", 4.0, rates=(1e-3, 3e-4), seeds=(0, 1, 2), race=True)
+    custom(tmp_path, "rnn", 5.0, "fresh", rates=(1e-3,), seeds=range(100, 110))
+    assert splagger.compare(tmp_path)["source"].tolist() == ["fresh"]
+
+
+def test_the_rate_is_chosen_over_the_frames_that_all_have(tmp_path):
+    """A rate that is best in the end only is not shown in the frames before."""
+
+    def curve(rate, seed):
+        return learning(9.0, speed=30)(rate, seed) if rate == 3e-3 else slow(rate, seed)
+
+    slow = lambda rate, seed: np.linspace(0, 30, 41) + 0 * seed  # noqa: E731
+    write_run(tmp_path, CUSTOM, "splagger", curve, rates=(3e-3, 1e-3))
+    write_run(tmp_path, CUSTOM, "lstm", lambda rate, seed: learning(5.0)(rate, seed)[:11])
+    assert by_method(splagger.compare(tmp_path)).loc["splagger", "rate"] == 3e-3
+    alone = splagger.compare(tmp_path / CUSTOM / "splagger")
+    assert alone["rate"].tolist() == [1e-3]
+
+
+def test_a_method_that_failed_at_once_does_not_hide_the_others(tmp_path):
+    custom(tmp_path, "splagger", 9.0)
+    failed = lambda rate, seed: np.append(2.0, np.full(40, np.nan))  # noqa: E731
+    write_run(tmp_path, CUSTOM, "rnn", failed, reached=1_000)
+    found = by_method(splagger.compare(tmp_path))
+    assert found.loc["splagger", "training"] > 6 and found.loc["rnn", "training"] == 2.0
+
+
 def test_other_settings_are_other_variants(tmp_path):
     custom(tmp_path, "rnn", 4.0)
     custom(tmp_path, "rnn", 6.0, "clipped", clip=0.3, overrides={"ppo.clip": 0.3})

@@ -82,6 +82,38 @@ def test_a_run_in_which_every_agent_diverged_counts_as_untrained_to_its_end(tmp_
     ]
 
 
+def test_a_run_that_failed_in_its_first_block_counts_as_untrained_to_its_end(tmp_path):
+    first = stopping(learning(16, start=2.0), [0, 1, 2], 1)
+    write_run(tmp_path, "t-ls", "rnn", first, reached=frames_between("t-ls"))
+    chosen = Evidence.read(tmp_path).as_in_paper(T_LS)
+    assert chosen.curves.shape == (3, EVALUATIONS) and (chosen.curves == 2.0).all()
+
+
+def test_fresh_seeds_are_wanted_at_the_rate_at_which_they_will_be_reported(tmp_path):
+    """Four seeds are halved for the report, and each half may prefer another rate than all of them."""
+
+    def curve(rate, seed):
+        finals = {3e-3: (9, 4, 9, 4), 1e-3: (8, 8, 8, 8)}
+        return learning(finals[rate][seed % 4])(rate, seed)
+
+    sweep = dict(rates=(3e-3, 1e-3), seeds=range(4))
+    write_run(tmp_path, "t-ls", "rnn", curve, **sweep)
+    read = Evidence.read(tmp_path)
+    assert read.unbiased(T_LS).rate == 3e-3 and read.unbiased(T_LS).source == selection.HELD_OUT
+    assert read.best_rate(T_LS) == 1e-3
+    fresh = dict(rates=(read.best_rate(T_LS),), seeds=range(100, 110), name="fresh")
+    write_run(tmp_path, "t-ls", "rnn", curve, **fresh)
+    assert Evidence.read(tmp_path).unbiased(T_LS).source == selection.FRESH
+
+
+def test_other_episodes_are_another_experiment_also_outside_of_the_paper(tmp_path):
+    series = Series("dark-room", "rnn")
+    write_run(tmp_path, *series.name, learning(40.0), episodes=8)
+    other = dict(episodes=2, name="short tasks", started="2026-02-01T00:00:00Z")
+    write_run(tmp_path, *series.name, learning(10.0), **other)
+    assert Evidence.read(tmp_path).unbiased(series).curves.max() > 30
+
+
 def test_a_single_seed_is_reported_on_itself(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(16), rates=RATES, seeds=(5,))
     read = Evidence.read(tmp_path)

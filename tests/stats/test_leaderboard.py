@@ -8,7 +8,7 @@ import pytest
 from splagger.cli import main
 from splagger.cli.leaderboard_command import Leaderboard
 from splagger.errors import RunError
-from splagger.report.leaderboard import scores_table
+from splagger.report.leaderboard import scores_table, tasks_table
 from splagger.stats.estimates import interquartile_mean
 from splagger.stats.leaderboard import THRESHOLDS, leaderboard, normalized, table
 from tests.synthetic import learning, write_run
@@ -98,6 +98,25 @@ def test_frames_to_reach_a_score_are_those_of_the_smoothed_curve(runs):
     assert frame.loc[("t-ls", "rnn"), "frames_per_second"] == 3200
 
 
+def test_the_page_and_the_numbers_agree_on_the_frames_to_a_score(tmp_path):
+    """With an even number of seeds, both show the seed in the upper middle."""
+    curve = lambda rate, seed: steps_up(16.0, 0.2 + 0.1 * seed, 2.0)(rate, seed)  # noqa: E731
+    write_run(tmp_path, "t-ls", "splagger", curve, seeds=range(4))
+    board = leaderboard(tmp_path)
+    (cell,) = board.cells
+    reached = table(board).set_index("env").loc["t-ls", "frames_to_reach"]
+    assert reached in cell.reached
+    assert tasks_table(board).rows[0][5] == f"{reached:,.0f}"
+
+
+def test_longer_runs_are_compared_over_the_frames_that_all_have(runs):
+    longer = lambda rate, seed: np.append(steps_up(2.0, 0.5, 2.0)(rate, seed), [16.0] * 40)  # noqa: E731
+    write_run(runs, "t-ls", "cnp", longer, seeds=range(5))
+    cells = {c.method: c for c in leaderboard(runs, envs=("t-ls",)).cells}
+    assert len({cell.chosen.frames[-1] for cell in cells.values()}) == 1
+    assert cells["cnp"].end.max() < 0.1  # it learns later only
+
+
 def test_tasks_without_a_scale_do_not_count(runs):
     write_run(runs, "walker", "splagger", learning(5.0))
     assert "walker" not in {cell.env for cell in leaderboard(runs).cells}
@@ -113,6 +132,38 @@ def test_tasks_without_a_scale_do_not_count(runs):
 def test_nothing_to_compare_is_one_line(runs, chosen, message):
     with pytest.raises(RunError, match=message):
         leaderboard(runs, **chosen)
+
+
+def test_a_reference_without_a_run_is_refused_unless_it_is_the_default(runs):
+    with pytest.raises(RunError, match="no run of 'tpyo'; there are lstm, rnn, splagger"):
+        leaderboard(runs, reference="tpyo")
+    board = leaderboard(runs, methods=("rnn", "lstm"))
+    assert all(one.improvement is None for one in board.standings)
+
+
+def test_an_alias_stands_for_the_method_of_its_row(runs, tmp_path, capsys):
+    write_run(runs, "t-ls", "splagger-nornn", learning(9.0), seeds=range(5))
+    out = ["--out", str(tmp_path / "board")]
+    main(["leaderboard", str(runs), "--methods", "splagger", "max", "--envs", "t-ls", *out])
+    assert "SplAgger-noRNN" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--fresh", "5"], "--fresh has an effect only with --train"),
+        (["--rates", "1e-3"], "--rates has an effect only with --train"),
+        (["--jobs", "2"], "--jobs has an effect only with --train"),
+        (["--train", "--small"], "--small makes runs that a leaderboard does not rank"),
+        (["--train", "--set", "ppo.clip=0.3"], "--set makes runs that a leaderboard does not rank"),
+        (["--train", "--kl-weights", "0"], "--kl-weights makes runs"),
+        (["--train", "--episodes", "2"], "--episodes makes runs"),
+    ],
+)
+def test_options_without_an_effect_are_refused_at_once(runs, options, message, capsys):
+    with pytest.raises(SystemExit):
+        main(["leaderboard", str(runs), "--methods", "rnn", "--envs", "t-ls", *options])
+    assert message in capsys.readouterr().err
 
 
 def test_the_command_writes_page_figure_and_numbers(runs, tmp_path, capsys):
