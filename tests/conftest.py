@@ -7,12 +7,12 @@ from importlib.metadata import version
 # Must be set before jax is imported; subprocesses inherit it. Most programs run once, so optimizing them does
 # not pay, and each test process has less than one core, so dividing a program for parallel compilation does not either.
 # XLA ends the process if it does not know a flag: the last two are passed only to the version that has them.
-KNOWN = ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
 os.environ["XLA_FLAGS"] = " ".join(
     [
         os.environ.get("XLA_FLAGS", ""),
         "--xla_backend_optimization_level=0",
-        *(KNOWN if version("jaxlib").startswith("0.10.") else []),
+        *["--xla_cpu_use_fusion_emitters=false"] * version("jaxlib").startswith("0.10."),
+        *["--xla_cpu_parallel_codegen_split_count=1"] * version("jaxlib").startswith("0.10."),
     ]
 )
 # The test processes share compiled programs through the cache of `compiled_once`.
