@@ -31,8 +31,8 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
     - `frames`, `trained_frames`: frames per run that are compared, and that were trained.
 
-    Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single seed there is neither an
-    interval nor a probability.
+    Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single
+    seed there is neither an interval nor a probability.
 
     Raises a RunError if there are no runs, or none of `reference`.
     """

@@ -146,7 +146,7 @@ def _shortest(evidence: Evidence, series: Sequence[Series]) -> dict[str, float]:
 
 
 def typical(reached: np.ndarray) -> float:
-    """Returns the frame by which half of the seeds had reached it, or infinity: the upper median, which some seed has.
+    """Returns the upper median of the frames, which is that of some seed; infinity if half of the seeds never got there.
 
     >>> typical(np.array([40.0, 10.0, np.inf, 20.0]))
     40.0
