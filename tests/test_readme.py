@@ -3,13 +3,17 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import splagger
 from docs import tables
 from docs.beyond_tables import board
+from docs.table_parts import evidence
 from splagger.aggregators import check_aggregator
 from splagger.report.leaderboard import write_leaderboard
+from splagger.stats.returns import returns
+from splagger.zoo import RECIPES
 from tests.commands import blocks, check_names, commands, parsed
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +31,13 @@ def test_the_recorded_leaderboard_is_current(tmp_path):
     for path in (page, numbers):
         recorded = ROOT / "results" / "leaderboard" / path.name
         assert path.read_text() == recorded.read_text(), "run the command in results/README.md"
+
+
+def test_the_zoo_names_the_returns_of_the_recorded_runs():
+    ends = {f"{row.series.env}/{row.series.method}": row.end for row in returns(evidence())}
+    for name, recipe in RECIPES.items():
+        if recipe.full_size is not None:
+            np.testing.assert_allclose(recipe.full_size, ends[name], atol=0.0051)
 
 
 def test_every_table_is_used():

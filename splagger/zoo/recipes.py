@@ -82,10 +82,10 @@ RECIPES: dict[str, Recipe] = {
     ),
     "t-latent/rnn": Recipe("t-latent", "rnn", 800_000, full_size=Interval(15.44, 15.25, 15.62)),
     "planning/splagger": _planning(
-        "planning", "splagger", 20_608_000, full_size=Interval(22.33, 21.11, 24.17)
+        "planning", "splagger", 20_608_000, full_size=Interval(22.45, 21.87, 23.11)
     ),
     "planning/rnn": _planning(
-        "planning", "rnn", 21_056_000, full_size=Interval(25.33, 24.79, 26.32)
+        "planning", "rnn", 21_056_000, full_size=Interval(24.85, 23.70, 25.59)
     ),
     "mc-ls/splagger": Recipe("mc-ls", "splagger", 1_500_000, settings=MINE),
     "mc-ls/rnn": Recipe("mc-ls", "rnn", 6_000_000, seeds=4, settings=MINE | SELDOM),

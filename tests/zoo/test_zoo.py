@@ -18,8 +18,6 @@ from splagger.portable import load as load_numpy
 from splagger.registry import COMPACT, ENVS
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Run
-from splagger.stats.evidence import Evidence
-from splagger.stats.returns import returns
 from splagger.zoo import RECIPES, Recipe, cards, locate, recipes
 from splagger.zoo.cards import FOLDER, path_of
 from tests.tiny import BATCH, SETTINGS, UPDATES
@@ -65,16 +63,6 @@ def _described(recipe):
 def test_rounding_to_half_precision_does_not_change_returns(name):
     card = cards()[name]
     assert abs(card.mean - card.unrounded) <= max(card.margin, 1e-9)
-
-
-@pytest.mark.slow
-def test_returns_of_full_size_agents_are_those_of_the_recorded_runs():
-    rows = returns(Evidence.read(ROOT / "results", analyses=ROOT / "results" / "analysis"))
-    ends = {f"{row.series.env}/{row.series.method}": row.end for row in rows}
-    for name, recipe in RECIPES.items():
-        if recipe.full_size is not None:
-            expected = [ends[name].value, ends[name].low, ends[name].high]
-            np.testing.assert_allclose(recipe.full_size, expected, atol=0.0051)
 
 
 def test_the_compact_network_is_that_of_small():
