@@ -93,7 +93,13 @@ def test_distances_are_those_of_independent_numbers(written):
 def test_interventions_are_played(player, tmp_path):
     inspect(player, tmp_path / "page.html")
     (shown,) = data_of(tmp_path / "page.html")["agents"]
-    assert len(shown["outcomes"]) == 3
+    assert [outcome["name"] for outcome in shown["outcomes"]] == [
+        "order shuffled",
+        "aggregate frozen",
+        "bypass frozen",
+        "memory emptied at step 3",
+        "memory of another task at step 3",
+    ]
     for outcome in shown["outcomes"]:
         distance = numbers(outcome["distance"])
         assert 0 <= outcome["changed"] <= 1 and len(distance) == 6
