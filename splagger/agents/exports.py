@@ -31,6 +31,7 @@ def save_agent(player: Player, path: str | Path, half: bool = False) -> None:
 
     With `half`, the parameters are stored in half precision: the file has half the size, and the agent that `load`
     returns computes with the rounded numbers in float32. Moments of observations keep their precision.
+    The environment in the file is that of training, also if `with_env` changed that of the player.
     """
     if player.run is None or isinstance(player.env, SavedInterface):
         raise SettingError(
@@ -40,7 +41,7 @@ def save_agent(player: Player, path: str | Path, half: bool = False) -> None:
         "arguments": player.run.arguments(),
         "run": player.run.describe(),
         "point": player.point._asdict(),
-        "interface": interface_of(player.env).to_json(),
+        "interface": interface_of(player.run.row.meta).to_json(),
         "provenance": provenance(player.run.command()),
         **_training(player.path),
     }

@@ -1,5 +1,6 @@
 """A trained agent for any loop, with NumPy inputs and outputs and its own memory."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,11 @@ class Player:
         seed: int = 0,
         run: Run | None = None,
         path: Path | None = None,
+        changes: Mapping[str, Any] | None = None,
     ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
         self.run, self.path = run, path  # the run it was trained in, and its folder or file
+        self.changes = dict(changes or {})  # settings of `env` that differ from those in training
         self._key = jr.key(seed)
         self._actor = jax.jit(Agent.actor)(agent)
         self._act, self._observe = jax.jit(_act, static_argnums=5), jax.jit(Actor.observe)
@@ -65,16 +68,17 @@ class Player:
         - `episodes`: episodes per task.
         - `settings`: fields of the environment, as in `agent.with_env(length=200)`.
 
-        Observations and actions must keep their sizes.
+        Earlier changes stay, unless they are changed again. Observations and actions must keep their sizes.
         """
         trained = self.environment("playing in another environment")
         if self.run is None:
             raise SettingError("this player has no run; use a player returned by `splagger.load`")
-        named = {f"env.{name}": value for name, value in settings.items()}
+        changes = self.changes | settings | ({} if episodes is None else {"episodes": episodes})
+        named = {f"env.{name}": value for name, value in changes.items() if name != "episodes"}
         row, _ = override(self.run.row, self.run.method, named)
-        if episodes is not None:
-            check("episodes", episodes, Episodes)
-            row = row.with_meta(episodes=episodes)
+        if "episodes" in changes:
+            check("episodes", changes["episodes"], Episodes)
+            row = row.with_meta(episodes=changes["episodes"])
         before, after = (
             (env.obs_size, env.space, tuple(env.images)) for env in (trained, row.meta)
         )
@@ -83,9 +87,8 @@ class Player:
                 f"{row.name} would have {after[0]} observed numbers and actions {after[1]}, but the agent was "
                 f"trained with {before[0]} and {before[1]}"
             )
-        return Player(
-            self.agent, self.normalizers, row.meta, self.point, run=self.run, path=self.path
-        )
+        parts = self.agent, self.normalizers, row.meta, self.point
+        return Player(*parts, run=self.run, path=self.path, changes=changes)
 
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""
@@ -107,15 +110,29 @@ class Player:
             raise SettingError(
                 "observe() takes the outcome of an action: call act() before each observe()"
             )
-        example = self.env.space.zero()
         step = Transition(
             jnp.asarray(self._obs),
-            jnp.asarray(action, example.dtype).reshape(example.shape),
-            jnp.float32(reward),
+            jnp.asarray(self._valid(action)),
+            jnp.asarray(_number("reward", reward)),
             jnp.asarray(self._checked("next_obs", next_obs)),
         )
         self.memory = self._observe(self._actor, self.memory, step, bool(task_done))
         self._obs = None
+
+    def _valid(self, action: Any) -> np.ndarray:
+        """Returns the action as an array; raises a SettingError if the space does not have it."""
+        space, example = self.env.space, self.env.space.zero()
+        try:
+            found = np.asarray(action)
+            valid = found.shape == example.shape and bool(np.isfinite(found).all())
+            if valid and space.discrete:
+                sizes = getattr(space, "sizes", space.size)
+                valid = bool(np.all((found == found.astype(int)) & (found >= 0) & (found < sizes)))
+        except (TypeError, ValueError):
+            found, valid = action, False
+        if not valid:
+            raise SettingError(f"action must be one of {space}, got {action!r:.80}")
+        return found.astype(example.dtype)
 
     def _checked(self, name: str, obs: Any) -> np.ndarray:
         try:
@@ -133,6 +150,16 @@ class Player:
                 f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
             )
         return obs
+
+
+def _number(name: str, value: Any) -> np.float32:
+    try:
+        number = np.asarray(value, np.float32)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} must be a number, got {type(value).__name__}") from None
+    if number.shape != () or not np.isfinite(number):
+        raise SettingError(f"{name} must be one finite number, got {value!r:.80}")
+    return np.float32(number)
 
 
 def _act(agent: Agent, actor: Actor, memory, obs, key, explore: bool, normalizers: Normalizers):

@@ -52,17 +52,21 @@ def watch(
 ) -> float | list[np.ndarray]:
     """Writes a GIF of one meta-episode and returns the agent's cumulative return.
 
-    Without a `path`, returns the pictures [H, W, 3] instead, for a notebook.
+    Without a `path`, returns the pictures [H, W, 3] instead, for a notebook. `fps` are the pictures per second, 1 to 100.
     """
     from PIL import Image
 
     if path is None:
         return record(player, seed)[0]
     _check_path(Path(path))
+    if not 1 <= fps <= 100:
+        raise SettingError(f"fps must be between 1 and 100, got {fps}")
     frames, total = record(player, seed)
     images = [Image.fromarray(frame).quantize(64) for frame in frames]
     with writing(path):
-        images[0].save(path, save_all=True, append_images=images[1:], duration=1000 // fps, loop=0)
+        images[0].save(
+            path, save_all=True, append_images=images[1:], duration=int(1000 / fps), loop=0
+        )
     return total
 
 

@@ -107,6 +107,7 @@ def _write(
         "sequences": analysis.sequences,
         "options": asdict(options),
         "agents": {subject.method: subject.origin for subject in subjects},
+        "seeds": {subject.method: list(subject.seeds) for subject in subjects},
         "inputs": inputs,
         "provenance": origin,
     }
@@ -127,9 +128,13 @@ def _check_same(analysis: Analysis, subjects: list[Subject], out: Path, options:
         return
     recorded = read_description(folder)
     chosen, default = (json.loads(json.dumps(asdict(o))) for o in (options, Options()))
-    now = {"options": chosen, "agents": {s.method: s.origin for s in subjects}}
-    # Options that are newer than the file had their defaults.
-    then = recorded | {"options": default | recorded.get("options", {})}
+    now = {
+        "options": chosen,
+        "agents": {s.method: s.origin for s in subjects},
+        "seeds": {s.method: list(s.seeds) for s in subjects},
+    }
+    # Options that are newer than the file had their defaults. The first files had no seeds.
+    then = {"seeds": now["seeds"]} | recorded | {"options": default | recorded.get("options", {})}
     for about, value in now.items():
         before = then.get(about, {})
         differ = [k for k in before.keys() | value.keys() if before.get(k) != value.get(k)]
@@ -154,10 +159,16 @@ def _check_distinct(subjects: list[Subject]) -> None:
 
 
 def _command(name: str, runs: list[RunLike], out: str | Path, options: Options, trust: bool) -> str:
-    """Returns the equivalent command."""
+    """Returns the equivalent command; for players the call, because no command selects seeds and environments."""
+    if any(isinstance(run, Player) for run in runs):
+        given = {"out": str(out), "options": options, "trust": trust}
+        default = {"out": OUT, "options": Options(), "trust": False}
+        words = [repr(name), f"[{', '.join(map(_call, runs))}]"]
+        words += [f"{k}={v!r}" for k, v in given.items() if v != default[k]]
+        return f"splagger.analysis.analyze({', '.join(words)})"
     words = ["splagger", "analyse", name]
     if runs:
-        words += ["--run", *(_path(run) for run in runs)]
+        words += ["--run", *map(str, runs)]
     if trust:
         words += ["--trust"]
     if str(out) != OUT:
@@ -165,5 +176,12 @@ def _command(name: str, runs: list[RunLike], out: str | Path, options: Options, 
     return f"{shlex.join(words)} {options.command()}".strip()
 
 
-def _path(run: RunLike) -> str:
-    return str(run.path if isinstance(run, Player) else run)
+def _call(run: RunLike) -> str:
+    """Returns the expression that loads a player; other runs are their paths."""
+    if not isinstance(run, Player) or run.run is None:
+        return repr(str(run))
+    point = run.point._asdict()
+    swept = {k: v for k, v in point.items() if len({getattr(p, k) for p in run.run.points}) > 1}
+    load = ", ".join([repr(str(run.path)), *(f"{k}={v!r}" for k, v in swept.items())])
+    changes = ", ".join(f"{k}={v!r}" for k, v in run.changes.items())
+    return f"splagger.load({load})" + (f".with_env({changes})" if changes else "")

@@ -8,6 +8,7 @@ from splagger.analysis.gradients import outputs_of
 from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
 from splagger.memory import SequenceModel
+from splagger.nn import Linear
 
 
 def belief_variance(
@@ -19,5 +20,7 @@ def belief_variance(
 
 
 def holds_a_belief(memory: SequenceModel) -> bool:
-    """Returns whether the memory's output is (mean, log variance), as PEARL's is."""
-    return isinstance(memory.aggregation.aggregator, GaussianProduct)
+    """Returns whether the memory's output is (mean, log variance), as PEARL's is: the whole aggregate, not projected."""
+    aggregation, projected = memory.aggregation, isinstance(memory.projection, Linear)
+    product = isinstance(aggregation.aggregator, GaussianProduct)
+    return product and aggregation.skip == 0 and not projected

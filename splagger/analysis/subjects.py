@@ -64,6 +64,7 @@ def trained(
     - `settings`: other settings of the environment than in training, as `env.NAME=VALUE`.
     """
     players = _players(run, every_seed, trust)
+    changes = "".join(f", {name}={value}" for name, value in players[0].changes.items())
     if settings:
         players = [player.with_env(**env_settings(settings)) for player in players]
     best = players[0]
@@ -74,7 +75,7 @@ def trained(
     return Subject(
         best.run.method.name,
         best.run.row.folder,
-        f"run {best.run.digest}, rate {best.point.rate:g}",
+        f"run {best.run.digest}, rate {best.point.rate:g}{changes}",
         best.run.row.name,
         env,
         tuple(player.point.seed for player in players),

@@ -59,22 +59,28 @@ def counterfactuals(
 
 
 def effects(player: Player, tasks: int = 30, first_seed: int = 0) -> list[Effect]:
-    """Returns the mean return of the unchanged agent and of every intervention, over the same tasks."""
+    """Returns the mean return of the unchanged agent and of every intervention, over the same tasks.
+
+    Not every task allows every intervention: the memory of another task does not exist if all others that were tried
+    are shorter. Such a task is left out. If fewer than two remain, interventions are left out instead.
+    """
     if tasks < 2:
         raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
-    returns: dict[str, list[float]] = {}
-    changed: dict[str, list[float]] = {}
+    played: list[dict[str, tuple[float, float]]] = []  # task → name → (return, changed actions)
     for seed in range(first_seed, first_seed + tasks):
         original = trace(player, seed)
-        rows = [("unchanged", original.reward.sum(), 0.0)]
+        rows = {"unchanged": (float(original.reward.sum()), 0.0)}
         for found in counterfactuals(player, original, seed):
-            rows.append((found.name.split(" at step")[0], found.returns[-1], found.changed))
-        for name, total, share in rows:
-            returns.setdefault(name, []).append(float(total))
-            changed.setdefault(name, []).append(share)
+            rows[found.name.split(" at step")[0]] = float(found.returns[-1]), found.changed
+        played.append(rows)
+    names = list(dict.fromkeys(name for rows in played for name in rows))
+    complete = [rows for rows in played if len(rows) == len(names)]
+    if len(complete) < 2:
+        names, complete = [n for n in names if all(n in rows for rows in played)], played
+    found = {name: np.array([rows[name] for rows in complete]) for name in names}
     return [
-        Effect(name, *_mean_and_margin(np.array(totals)), float(np.mean(changed[name])))
-        for name, totals in returns.items()
+        Effect(name, *_mean_and_margin(pairs[:, 0]), float(pairs[:, 1].mean()))
+        for name, pairs in found.items()
     ]
 
 

@@ -23,7 +23,7 @@ def train_all(
     save_every: Number = SAVE_EVERY,
     on: str | Launcher = "local",
 ) -> list[RunFolder]:
-    """Trains all runs, each as a separate program; returns their folders in the order of the runs.
+    """Trains all runs, each as a separate program and equal ones once; returns their folders in the order of the runs.
 
     - `out`: the folder for run folders.
     - `jobs`: experiments at a time on this machine; by default several if NVIDIA's Multi-Process Service runs.
@@ -34,15 +34,16 @@ def train_all(
     A run whose members all diverge does not stop the others; its error is raised at the end.
     """
     launcher = parse(on, jobs) if isinstance(on, str) else on
+    asked, runs = runs, list({run.folder(out): run for run in runs}.values())
     if len(runs) > 1:
         write_plan(out, runs, on if isinstance(on, str) else type(on).__name__)
     list(launcher.launch(runs, Path(out), save_every))
-    return [RunFolder(run.folder(out)) for run in runs]
+    return [RunFolder(run.folder(out)) for run in asked]
 
 
 def sweep(
-    envs: Sequence[Any],
-    methods: Sequence[str | Method],
+    envs: str | Sequence[Any],
+    methods: str | Method | Sequence[str | Method],
     rates: Number | Sequence[Number] = PAPER_RATES,
     seeds: int | Sequence[int] = PAPER_SEEDS,
     frames: Number | None = None,
@@ -70,11 +71,14 @@ def sweep(
 
     launcher = parse(on, jobs, gpus_per_run, cpus_per_run)
     grid = {"rates": rates, "seeds": seeds, **axes}
-    runs = [
+    envs = [envs] if isinstance(envs, str) else envs
+    methods = [methods] if isinstance(methods, str | Method) else methods
+    every = [
         Run.create(env, method, frames, settings, episodes, **grid)
         for env in envs
         for method in methods
     ]
+    runs = list({run.folder(out): run for run in every}.values())  # two names may be one method
     folders = train_all(runs, out, save_every=save_every, on=launcher)
     named = [
         curves(folder.path).assign(

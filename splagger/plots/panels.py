@@ -85,7 +85,10 @@ class CurvePanel:
 
 @dataclass(frozen=True)
 class AnalysisPanel:
-    """Values of an analysis against steps: the mean over seeds with its 68% bootstrap interval."""
+    """Values of an analysis against steps: the mean over seeds with its 68% bootstrap interval.
+
+    If tasks differ in length, the line ends with the shortest one.
+    """
 
     name: str
     title: str
@@ -102,6 +105,8 @@ class AnalysisPanel:
             values = evidence.analysis(self.analysis, method)
             if values is not None:
                 steps, curves = self.curves(values)
+                kept = np.isfinite(curves).all(axis=0)  # tasks may differ in length
+                steps, curves = steps[kept], curves[:, kept]
                 about = (method, len(curves))
                 found.append(Line(style_of(method), steps, *bootstrap_interval(curves), *about))
         return found

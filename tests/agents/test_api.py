@@ -260,3 +260,53 @@ def test_settings_that_change_what_the_agent_sees_are_refused(player, fresh):
         player.with_env(episodes=0)
     with pytest.raises(SettingError, match="this player has no run"):
         fresh.with_env(length=7)
+
+
+def test_changes_of_the_environment_add_up_in_any_order(player):
+    ways = player.with_env(length=7).with_env(episodes=3), player.with_env(3).with_env(length=7)
+    assert {(p.env.env.length, p.env.episodes) for p in ways} == {(7, 3)}
+    again = ways[0].with_env(length=6)
+    assert (again.env.env.length, again.env.episodes) == (6, 3)
+    assert again.changes == {"length": 6, "episodes": 3} and player.changes == {}
+
+
+def test_a_player_in_another_environment_is_saved_with_that_of_its_training(player, tmp_path):
+    splagger.save_agent(player.with_env(length=7, episodes=3), tmp_path / "agent.npz")
+    loaded = splagger.load(tmp_path / "agent.npz")
+    assert (loaded.env, loaded.changes) == (player.env, {})
+    assert splagger.evaluate(loaded, tasks=4) == splagger.evaluate(player, tasks=4)
+
+
+OUTCOMES = {  # (action, reward) → message
+    (0, np.nan): "reward must be one finite number, got nan",
+    (0, np.inf): "reward must be one finite number, got inf",
+    (0, (0.0,)): r"reward must be one finite number, got \(0.0,\)",
+    (0, None): "reward must be one finite number|reward must be a number",
+    (0, "much"): "reward must be a number, got str",
+    (4, 0.0): r"action must be one of Discrete\(size=4\), got 4",
+    (-1, 0.0): "action must be one of .*, got -1",
+    (1.5, 0.0): r"action must be one of .*, got 1\.5",
+    (np.nan, 0.0): "action must be one of .*, got nan",
+    ((1, 2), 0.0): r"action must be one of .*, got \(1, 2\)",
+    ("left", 0.0): "action must be one of .*, got 'left'",
+    (None, 0.0): "action must be one of .*, got None",
+}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+def test_an_outcome_that_cannot_be_is_refused_and_the_memory_kept(fresh, outcome):
+    obs = np.zeros(fresh.env.obs_size)
+    fresh.act(obs)
+    before = fresh.memory
+    with pytest.raises(SettingError, match=OUTCOMES[outcome]):
+        fresh.observe(*outcome, obs)
+    assert fresh.memory is before
+    fresh.observe(np.int64(3), np.float64(0.5), obs)  # the same step, with a valid outcome
+    assert np.isfinite(fresh.memory.output).all()
+
+
+@pytest.mark.parametrize("fps", [0, -3, 2000])
+def test_a_speed_that_no_gif_has_is_refused_before_playing(player, tmp_path, fps):
+    with pytest.raises(SettingError, match=f"fps must be between 1 and 100, got {fps}"):
+        splagger.watch(player, tmp_path / "a.gif", fps=fps)
+    assert not list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import pandas
 import pytest
 
 import splagger
@@ -246,3 +247,29 @@ def test_analyses_of_versions_without_an_option_had_its_default(everything, tmp_
     del description["options"]["set"], description[DIGEST], description[VALUES_DIGEST]
     (folder / "analysis.json").write_text(json.dumps(description))
     assert analyze("permutation", out=tmp_path, options=SMALL) == [folder]
+
+
+def test_an_analysis_of_another_seed_or_environment_needs_force(trained, tmp_path):
+    """The recorded call makes the same values again."""
+    player = splagger.load(trained, rate=1e-3, seed=0)
+    (folder,) = analyze("adaptation", player, tmp_path)
+    for other, about in (
+        (splagger.load(trained, rate=1e-3, seed=1), r"other seeds: splagger \[0\] \(now \[1\]\)"),
+        (player.with_env(length=7), r"other agents: .*, length=7\)"),
+    ):
+        with pytest.raises(RunError, match=about):
+            analyze("adaptation", other, tmp_path)
+    analyze("adaptation", player.with_env(length=7), tmp_path, force=True)
+    call, values = read_description(folder)["provenance"]["command"], read_values(folder)
+    (again,) = eval(call.replace(str(tmp_path), str(tmp_path / "again")))
+    assert again == tmp_path / "again" / "adaptation" / "t-ls-small"
+    pandas.testing.assert_frame_equal(read_values(again), values)
+    assert values["step"].max() == 4 * 7 - 1
+
+
+def test_analyses_of_versions_without_seeds_can_be_made_again(trained, tmp_path):
+    (folder,) = analyze("adaptation", trained, tmp_path)
+    description = json.loads((folder / "analysis.json").read_text())
+    del description["seeds"], description[DIGEST], description[VALUES_DIGEST]
+    (folder / "analysis.json").write_text(json.dumps(description))
+    assert analyze("adaptation", trained, tmp_path) == [folder]

@@ -47,5 +47,8 @@ def test_the_variance_is_one_over_the_sum_of_precisions():
 def test_only_beliefs_have_a_variance():
     assert holds_a_belief(pearl())
     assert not holds_a_belief(small_memory(aggregator=Max()))
+    product = GaussianProduct()
+    assert not holds_a_belief(small_memory(aggregator=product, skip=0.0))  # a projection of it
+    assert not holds_a_belief(small_memory(aggregator=product, skip=0.5, bottleneck=True))
     stacked = jax.vmap(lambda key: pearl())(jr.split(jr.key(0), 2))
     assert holds_a_belief(stacked)

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -16,7 +17,7 @@ from splagger.agents import Player
 from splagger.envs import EndlessTMaze, MetaEnv, MineMaze
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
-from splagger.inspection import Change, counterfactuals, effects, inspect, trace
+from splagger.inspection import Change, Outcome, counterfactuals, effects, inspect, trace
 from splagger.inspection.interventions import __file__ as interventions_file
 from splagger.inspection.interventions import flip_signal, interventions
 from splagger.memory import Transition
@@ -160,6 +161,26 @@ def test_effects_are_means_over_tasks(player):
     assert found[0].margin == pytest.approx(0.98 * abs(returns[0] - returns[1]))
     with pytest.raises(SettingError, match="at least 2 tasks, got 1"):
         effects(player, tasks=1)
+
+
+@pytest.mark.parametrize("lacking, left", [((1,), (0, 2)), ((0, 2), (0, 1, 2))])
+def test_effects_compare_the_same_tasks(player, monkeypatch, lacking, left):
+    """A task without one of the interventions is left out, or that intervention if most tasks lack it."""
+    total = lambda seed: np.float32([10**seed])  # noqa: E731
+
+    def outcomes(player, original, seed):
+        names = ["memory emptied at step 3", "memory of another task at step 3"]
+        names = names[:1] if seed in lacking else names
+        return [Outcome(name, "", total(seed), 0.5, np.zeros(1)) for name in names]
+
+    traced = lambda player, seed: SimpleNamespace(reward=total(seed))  # noqa: E731
+    monkeypatch.setitem(effects.__globals__, "trace", traced)
+    monkeypatch.setitem(effects.__globals__, "counterfactuals", outcomes)
+    found = effects(player, tasks=3)
+    other = [] if len(left) == 3 else ["memory of another task"]
+    assert [effect.name for effect in found] == ["unchanged", "memory emptied", *other]
+    for effect in found:
+        assert effect.mean == pytest.approx(np.mean([10**seed for seed in left]))
 
 
 def test_memories_without_order_are_the_same_after_a_shuffle(pearl):

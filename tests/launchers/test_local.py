@@ -41,11 +41,12 @@ def test_two_runs_at_a_time_give_the_same_results_as_alone(trained, tmp_path, ca
 
 
 def test_a_failure_is_raised_and_no_other_run_starts(tmp_path):
-    bad = tiny()
-    (tmp_path / bad.row.folder / bad.method.name).mkdir(parents=True)
-    (tmp_path / bad.row.folder / bad.method.name / bad.digest).write_text("not a folder")
+    runs = [tiny(seeds=seeds) for seeds in (1, 2, 3)]
+    for bad in runs:
+        bad.folder(tmp_path).parent.mkdir(parents=True, exist_ok=True)
+        bad.folder(tmp_path).write_text("not a folder")
     with pytest.raises(RunError, match="cannot write to"):
-        train_all([bad, bad, bad], tmp_path, jobs=2)
+        train_all(runs, tmp_path, jobs=2)
     with pytest.raises(SettingError, match="jobs must be at least 1, got 0"):
         train_all([tiny()], tmp_path, jobs=0)
 
@@ -105,12 +106,12 @@ def test_a_run_whose_members_all_diverge_does_not_stop_the_others(tmp_path, monk
 
     def execute(run, *_, **__):
         executed.append(run)
-        if run.rates == (1.0,):
+        if run.rates[0] >= 1:
             raise DivergedError("every member diverged")
         return RunFolder(tmp_path / run.digest), True
 
     monkeypatch.setattr(local, "execute", execute)
-    runs = [tiny(rates=(rate,)) for rate in (1.0, 1e-3, 1.0, 1e-4)]
+    runs = [tiny(rates=(rate,)) for rate in (1.0, 1e-3, 2.0, 1e-4)]
     with pytest.raises(DivergedError, match=r"every member diverged \| every member diverged"):
         train_all(runs, tmp_path)
     assert executed == runs

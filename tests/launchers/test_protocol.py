@@ -119,6 +119,20 @@ def test_any_object_with_the_method_is_a_launcher(tmp_path):
     assert [folder.path.name for folder in folders] == [run.digest for run in runs]
 
 
+def test_equal_runs_are_trained_once(tmp_path):
+    class Counting:
+        launched = ()
+
+        def launch(self, runs, out, save_every):
+            self.launched = tuple(runs)
+            return iter(())
+
+    launcher, runs = Counting(), [tiny(), tiny(seeds=1), tiny()]
+    folders = train_all(runs, tmp_path, on=launcher)
+    assert launcher.launched == (runs[0], runs[1])
+    assert [folder.path.name for folder in folders] == [run.digest for run in runs]
+
+
 def test_a_sweep_in_python_returns_all_curves(trained, tmp_path):
     shutil.copytree(trained, tiny().folder(tmp_path))  # so that nothing is trained
     grid = {"rates": (1e-3, 3e-4), "seeds": 2, "frames": UPDATES * BATCH, "settings": SETTINGS}
@@ -127,6 +141,9 @@ def test_a_sweep_in_python_returns_all_curves(trained, tmp_path):
     assert found[alone.columns].equals(alone)
     assert set(found["env"]) == {"t-ls-small"} and set(found["method"]) == {"splagger"}
     assert splagger.curves(found["folder"][0]).equals(alone)
+    assert splagger.sweep("t-ls-small", ["splagger", "splagger"], out=tmp_path, **grid).equals(
+        found
+    )
     with pytest.raises(SettingError, match="--gpus-per-run is not for --on local"):
         splagger.sweep(["t-ls-small"], ["splagger"], gpus_per_run=1, out=tmp_path, **grid)
 

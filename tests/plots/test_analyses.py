@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas
 import pytest
 
 from splagger.analysis import ANALYSES
@@ -45,3 +46,14 @@ def test_the_picture_shows_every_method_over_the_steps(tmp_path, drawn, name):
 
 def test_other_analyses_draw_themselves(tmp_path):
     assert draw_analysis(tmp_path / "memory" / "t-ls") == []
+
+
+def test_lines_end_with_the_shortest_task(tmp_path, drawn):
+    """A mean over seeds of which some have ended would be no number, and its label would have no place."""
+    folder = write(tmp_path, "permutation", "initialization", ("rnn",))
+    table = pandas.read_csv(folder / "values.csv")
+    table[(table["seed"] == 0) | (table["step"] < 37)].to_csv(folder / "values.csv", index=False)
+    draw_analysis(folder)
+    ((_, (line,)),) = drawn
+    assert line.x[-1] == 36 and all(len(part) == 37 for part in (line.mean, line.low, line.high))
+    assert np.isfinite(line.mean).all()
