@@ -46,11 +46,13 @@ class Method:
     def __post_init__(self):
         lookup(ENCODERS, self.encoder, "encoder")
         check_fields(self, f"method {self.name!r}: ")
-        if not isinstance(self.aggregator, AbstractAggregator):
-            raise SettingError(
-                f"method {self.name!r}: aggregator must be an instance of splagger.aggregators.AbstractAggregator, got "
-                f"{kind_of(self.aggregator)}"
-            )
+        kinds = {"aggregator": AbstractAggregator, "latent": AbstractLatent}
+        for field, kind in kinds.items():
+            value, module = getattr(self, field), kind.__module__.rpartition(".")[0]
+            if not isinstance(value, kind):
+                raise SettingError(
+                    f"method {self.name!r}: {field} must be an instance of {module}.{kind.__name__}, got {kind_of(value)}"
+                )
 
 
 SPLAGGER = Method("splagger")

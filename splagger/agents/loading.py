@@ -50,20 +50,25 @@ def load(
 
 
 def load_seeds(path: str | Path, trust: bool = False) -> list[Player]:
-    """Loads the best agent and all agents that differ from it only in their seed; `trust` is that of `load`."""
+    """Loads the best agent and all agents that differ from it only in their seed, but none that diverged.
+
+    `trust` is that of `load`.
+    """
     path = locate(path)
     if path.is_file():
         return [load(path, trust=trust)]
     trained = _Trained(path, trust=trust)
     best = trained.run.points[trained.best({})]
-    alike = [best._replace(seed=seed) for seed in trained.run.seeds]
+    seeds = [best._replace(seed=seed) for seed in trained.run.seeds]
+    alike = [p for p in seeds if p == best or trained.diverged(p) is None]
     return [trained.player(trained.run.points.index(point)) for point in alike]
 
 
 def load_members(path: str | Path, trust: bool = False) -> list[Player]:
-    """Loads every agent of a run folder, in the order of `Run.points`; `trust` is that of `load`."""
+    """Loads every agent of a run folder that did not diverge, in the order of `Run.points`; `trust` is that of `load`."""
     trained = _Trained(path, trust=trust)
-    return [trained.player(index) for index in range(trained.run.size)]
+    points = [p for p in trained.run.points if trained.diverged(p) is None]
+    return [trained.player(trained.run.points.index(point)) for point in points]
 
 
 class _Trained:
@@ -88,9 +93,19 @@ class _Trained:
             )
         return restored.state
 
+    def diverged(self, point: Point) -> int | None:
+        """Returns the update at which a member diverged; None for a healthy one."""
+        return self.folder.record().stopped.get(self.run.member(point))
+
     def player(self, index: int) -> Player:
-        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._states)
+        """Returns a member; raises a RunError if it diverged, because its parameters are no numbers."""
         point = self.run.points[index]
+        if (update := self.diverged(point)) is not None:
+            raise RunError(
+                f"{self.folder.path}: the agent with rate {point.rate:g} and seed {point.seed} diverged at update "
+                f"{update}; choose another rate or seed"
+            )
+        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._states)
         about = {"run": self.run, "path": self.folder.path}
         return Player(state.agent, state.normalizers, self.run.row.meta, point, **about)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from splagger.aggregators.monoid import AbstractAggregator
-from splagger.errors import SettingError
+from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of
 
 TOLERANCE = 1e-4  # relative to the largest number: sums of floats depend on their order
 
@@ -37,6 +37,10 @@ def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
         }
     except ValueError as error:
         raise SettingError(f"{name}: {error}") from error
+    except UserError:
+        raise
+    except FOREIGN_ERRORS as error:
+        raise SettingError(f"{name} cannot be used ({cause_of(error)})") from error
     if getattr(read, "ndim", None) != 1:
         raise SettingError(f"{name}: read must return a vector, got shape {jnp.shape(read)}")
     for problem, (left, right) in sides.items():

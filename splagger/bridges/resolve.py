@@ -2,6 +2,7 @@
 
 import functools as ft
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,8 @@ def _of_module(path: str) -> EnvRow:
         isinstance(env, type) or not _is_env(env, name)
     ):
         env = _created(env, name)
-    return env if isinstance(env, EnvRow) else row_of(env, name)
+    # By this name, a run folder finds its environment again.
+    return replace(env, name=name) if isinstance(env, EnvRow) else row_of(env, name)
 
 
 def _created(function: Any, name: str) -> Any:

@@ -236,5 +236,10 @@ def scale(box: Any, action: np.ndarray) -> np.ndarray:
     action = action.reshape(box.shape)
     bounded = np.isfinite(box.low) & np.isfinite(box.high)
     low, high = np.where(bounded, box.low, 0.0), np.where(bounded, box.high, 0.0)
-    scaled = low + (np.clip(action, -1, 1) + 1) / 2 * (high - low)
+    share = (np.clip(action, -1, 1) + 1) / 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low
+        scaled = low + share * width
+    # The width of a box can be too large a number although its bounds are not.
+    scaled = np.where(np.isfinite(width), scaled, low * (1 - share) + high * share)
     return np.where(bounded, scaled, np.clip(action, box.low, box.high)).astype(box.dtype)

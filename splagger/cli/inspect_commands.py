@@ -96,6 +96,10 @@ class Evaluate:
             (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
             for player, s in zip(players, scores, strict=True)
         ]
+        run, path = players[0].run, players[0].path
+        if run is not None and path is not None and path.is_dir():
+            left = sorted(set(run.seeds) - {player.point.seed for player in players})
+            rows += [(f"seed {seed}", "diverged, not evaluated") for seed in left]
         mean = estimate(lambda x: x.mean(axis=-1), np.array([s.mean for s in scores]))
         rows.append(("mean of seeds", interval(mean, ".3f")))
         title = f"{self.tasks} tasks, rate {players[0].point.rate:g}, {len(players)} seeds"

@@ -38,11 +38,14 @@ class Settings:
             "ppo": run.row.ppo,
         }
         for name, group in groups.items():
-            show(Table(name, ("--set", "values", "now", ""), list(settings_of(name, group))))
+            if rows := list(settings_of(name, group)):
+                show(Table(name, ("--set", "values", "now", ""), rows))
 
 
 def settings_of(group: str, owner: Any) -> Iterator[tuple[str, str, str, str]]:
     """Yields (name, allowed values, present value, meaning) of every field that a user can set."""
+    if not dataclasses.is_dataclass(owner):  # as environments of others may be
+        return
     meanings, hints = comments_of(type(owner)), type_hints(type(owner))
     for field in dataclasses.fields(owner):
         if field.name.startswith("_") or (group, field.name) == ("method", "name"):

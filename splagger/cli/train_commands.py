@@ -12,6 +12,7 @@ from splagger.cli.announcements import announce
 from splagger.cli.formatting import number, show
 from splagger.cli.launch_options import Where
 from splagger.errors import SettingError
+from splagger.paper_numbers import PAPER_RATES
 from splagger.ranges import Count, Episodes, Frames, Jobs, Seconds, Seed, Seeds
 from splagger.runs.axes import AXES
 from splagger.runs.folder import SAVE_EVERY
@@ -40,8 +41,8 @@ _Swept: Any = make_dataclass(
 class Grid:
     """The members of a sweep: all combinations train in one program."""
 
-    rates: tuple[str, ...] = ("paper",)
-    """Learning rates, or "paper" for 3e-3 1e-3 3e-4 1e-4 3e-5."""
+    rates: tuple[str, ...] = ()
+    """Learning rates; by default, and for "paper", 3e-3 1e-3 3e-4 1e-4 3e-5."""
     seeds: Seeds = 3
     """Number of seeds, counted from --first-seed."""
     first_seed: Seed = 0
@@ -71,7 +72,11 @@ class Grid:
         if small:
             overrides = compact_settings() | overrides
             axes["rates"] = (SMALL_RATE,)
-        if self.rates != ("paper",):
+        if self.rates == ("paper",):
+            axes["rates"] = PAPER_RATES
+        elif "paper" in self.rates:
+            raise SettingError("--rates paper are the paper's five rates; list all rates or none")
+        elif self.rates:
             axes["rates"] = [number("--rates", text) for text in self.rates]
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         for axis in _SWEPT:

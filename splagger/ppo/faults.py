@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from splagger.envs import AbstractMetaEnv
 from splagger.ppo.rollout import Rollout
+from splagger.tables import count
 
-NONE, EARLY, LATE, OBSERVATION, REWARD = range(5)
+NONE, EARLY, LATE, OVERLONG, OBSERVATION, REWARD = range(6)
 # Numbers of training in the order in which they are computed; the kind of the first one follows REWARD.
 QUANTITIES = (
     "policy_loss",
@@ -33,8 +34,8 @@ QUANTITIES = (
 class Fault(NamedTuple):
     """The first fault of a member.
 
-    - `kind`: NONE, EARLY or LATE (a task did not have its declared length), OBSERVATION or REWARD (not finite),
-      or a quantity of training that is not finite.
+    - `kind`: NONE, EARLY or LATE (a task did not have its declared length), OVERLONG (it did not end within the
+      declared horizon), OBSERVATION or REWARD (not finite), or a quantity of training that is not finite.
     - `update`: the update at which it was found, counted from 1; 0 before training.
     - `step`: steps since the start of a task if `in_task`, else since the start of the rollout.
     - `index`: that of the first number in the observation that is not finite.
@@ -51,12 +52,12 @@ class Fault(NamedTuple):
     @property
     def breaks_length(self) -> bool:
         """Whether a task did not have its declared length."""
-        return self.kind in (EARLY, LATE)
+        return self.kind in (EARLY, LATE, OVERLONG)
 
     @property
     def is_of_environment(self) -> bool:
         """Whether the environment is at fault, and not the numbers of training."""
-        return self.kind in (EARLY, LATE, OBSERVATION, REWARD)
+        return self.breaks_length or self.kind in (OBSERVATION, REWARD)
 
 
 def first(*faults: Fault) -> Fault:
@@ -84,6 +85,13 @@ def in_rollout(
     begun = _steps_into_task(steps, length, rollouts)
     faults = _wrong_length(rollout.task_done, length, begun), _not_finite(rollout, begun, True)
     return first(*faults)._replace(update=update)
+
+
+def in_meta_episodes(env: AbstractMetaEnv, rollout: Rollout, update: Int[Array, ""]) -> Fault:
+    """Returns the environment's first fault in a rollout of `env.horizon` steps that started with new tasks."""
+    endless = ~rollout.task_done.any(axis=0).all()
+    overlong = Fault(jnp.where(endless, OVERLONG, NONE), update)
+    return first(in_rollout(env, rollout, update, 0), overlong)
 
 
 def in_training(metrics: dict[str, Float[Array, " M"]], update: Int[Array, ""]) -> Fault:
@@ -177,6 +185,11 @@ def describe(fault: Fault, env: AbstractMetaEnv) -> str:
         quantity = QUANTITIES[int(fault.kind) - REWARD - 1]
         return f"{quantity} {'are' if quantity == 'parameters' else 'is'} not finite"
     name = env.env.spec.name
+    if fault.kind == OVERLONG:
+        return (
+            f"{name}: a task did not end within {env.horizon} steps, the horizon of {count(env.episodes, 'episode')}; let every "
+            "episode end at spec.horizon at the latest, or declare a larger horizon in its EnvSpec"
+        )
     if fault.breaks_length:
         found = f"ended at step {fault.step}" if fault.kind == EARLY else "did not end there"
         return (

@@ -284,7 +284,7 @@ def evaluation(config: Config, state: TrainState) -> Metrics:
         rollout = play(config.env, state.agent, state.normalizers, tasks, key)
     returns = returns_of(config.env, rollout).mean(axis=0)
     episodes = {f"return_episode_{k + 1}": r for k, r in enumerate(returns)}
-    fault = faults.in_rollout(config.env, rollout, state.update, 0)
+    fault = faults.in_meta_episodes(config.env, rollout, state.update)
     return {"return": returns.sum(), **episodes, **faults.to_metrics(fault)}
 
 
@@ -337,10 +337,11 @@ def _flat(x: Shaped[Array, "T N ..."]) -> Shaped[Array, "B ..."]:
 
 
 def _set_temperature(agent: Agent, temperature) -> Agent:
-    """Sets the initial temperature of aggregators that have one."""
+    """Sets the initial temperature of an aggregator that has one; if it has several, of the first, and scales the others."""
     where = lambda agent: temperatures(agent.memory.aggregation.aggregator)  # noqa: E731
-    initial = [jnp.asarray(temperature, jnp.float32)] * len(where(agent))
-    return eqx.tree_at(where, agent, initial) if initial else agent
+    built = where(agent)
+    initial = [jnp.asarray(temperature, jnp.float32) * (one / built[0]) for one in built]
+    return eqx.tree_at(where, agent, initial) if built else agent
 
 
 def _empty_buffer(config: Config) -> Buffer:

@@ -4,7 +4,7 @@ To add an axis, add a row here (with `newer=True`), a field in `Tunables`, and u
 """
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,14 +77,14 @@ AXES = (
         lambda plan: (float(plan["ppo"]["kl_weight"]),),
         "Weights of the KL penalty of a stochastic latent (PEARL).",
         setting="ppo.kl_weight",
-        needs=lambda plan: plan["method"]["latent"]["kind"] != "Deterministic",
+        needs=lambda plan: plan["method"]["latent"]["kind"] not in ("Deterministic", "Belief"),
     ),
     Axis(
         "temperature",
         "temperatures",
         "temperature",
         lambda plan: (first_temperature(plan["method"].get("aggregator")),),
-        "Initial temperatures of softmax aggregators.",
+        "Initial temperatures of softmax aggregators; of the first, if they differ.",
         Rate,
         needs=lambda plan: first_temperature(plan["method"].get("aggregator")) > 0,
     ),
@@ -96,6 +96,14 @@ PLURALS = tuple(BY_PLURAL)
 RACE_AT, RACE_MARGIN = (0.1, 0.25, 0.5), 0.2
 # All axes but rate and seed: members that differ in one of these are different settings of a method.
 SETTINGS = tuple(axis for axis in AXES if axis.name not in ("rate", "seed"))
+
+
+def plain_values(given: Any) -> Any:
+    """Converts scalars of NumPy and JAX to numbers, and other iterables than texts to tuples."""
+    if getattr(given, "ndim", None) == 0:
+        return given.item()
+    iterable = isinstance(given, Iterable) and not isinstance(given, str | Sequence)
+    return tuple(given) if iterable else given
 
 
 def numbers_of(plural: str, given: Any) -> tuple[float | int, ...]:

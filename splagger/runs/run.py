@@ -21,7 +21,15 @@ from splagger.paper_numbers import PAPER_SEEDS
 from splagger.ppo.settings import MAX_UPDATES, Config
 from splagger.ranges import Frames, Members, Seeds, Size, check
 from splagger.registry import EnvRow
-from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, RACE_AT, RACE_MARGIN, numbers_of
+from splagger.runs.axes import (
+    AXES,
+    BY_PLURAL,
+    PLURALS,
+    RACE_AT,
+    RACE_MARGIN,
+    numbers_of,
+    plain_values,
+)
 from splagger.runs.describe import digest_of, is_from_this_package, plain
 from splagger.runs.settings import override
 from splagger.tables import lookup
@@ -181,6 +189,11 @@ class Run:
         gaps = self.seeds != tuple(range(first, first + count))
         return shlex.join(words) + (f"  # seeds {self.seeds}, by splagger.train" if gaps else "")
 
+    def member(self, point: Point) -> str:
+        """Names a member in run.json; an axis newer than the run only if it is swept."""
+        named = [a for a in AXES if not a.newer or len(self.values(a.plural)) > 1]
+        return ",".join(f"{axis.name}={getattr(point, axis.name)!r}" for axis in named)
+
     def _updates(self) -> int:
         """The number of updates: whole evaluation intervals, at least one."""
         interval = self.row.ppo.eval_interval
@@ -211,6 +224,11 @@ class Run:
         """Refuses sizes that are valid on their own, but not together."""
         network = self.row.network
         self.method.latent.size(network.output_size)
+        if self.method.reconstruct and network.output_size % 2:
+            raise SettingError(
+                f"network.output_size must be even for {self.method.name!r}, whose memory holds means and variances, "
+                f"got {network.output_size}"
+            )
         check("method.width × network.width_factor", network.width(self.method), Size)
         if self._updates() > MAX_UPDATES:
             raise SettingError(
@@ -255,8 +273,8 @@ def _grid(plan: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[tuple[Numb
         lookup(BY_PLURAL, plural, "axis of a sweep")
     grid = []
     for axis in AXES:
-        values = given.get(axis.plural)
-        if axis.name == "seed" and isinstance(values, numbers.Integral):
+        values = plain_values(given.get(axis.plural))
+        if axis.name == "seed" and isinstance(values, numbers.Real):
             check("seeds", values, Seeds)
             values = range(int(values))
         no_values = values is None or (not isinstance(values, numbers.Real) and len(values) == 0)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from splagger.bridges.gym_env import as_json
-from splagger.errors import SettingError
+from splagger.errors import SettingError, kind_of
 from splagger.methods import Method
 from splagger.ranges import check, read_number, type_hints
 from splagger.registry import EnvRow
@@ -34,6 +34,11 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
         changes.setdefault(group, {})[name] = converted
     if "name" in changes.get("method", {}):
         raise SettingError("method.name cannot be changed; pass another method instead")
+    for group in changes:
+        if not dataclasses.is_dataclass(groups[group]):
+            raise SettingError(
+                f"{row.name} is not a dataclass, so its settings cannot be changed by name; pass another environment"
+            )
     new = groups | {g: dataclasses.replace(groups[g], **c) for g, c in changes.items()}
     row = dataclasses.replace(row, ppo=new["ppo"], network=new["network"])
     return row.with_meta(env=new["env"]), new["method"]
@@ -63,7 +68,15 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
         kinds = [hints[field] for field in kind._fields]
         return kind(*(_convert(path, i, k) for i, k in zip(items, kinds, strict=True)))
     if kind not in PLAIN and not isinstance(value, str):
-        return tuple(value) if isinstance(value, list) else value
+        value = tuple(value) if isinstance(value, list) else value
+        parts = value if isinstance(value, tuple) else (value,)
+        if not all(part is None or isinstance(part, numbers.Real | str) for part in parts):
+            whole = {"method": "a splagger.Method", "env": "an environment"}
+            other = whole.get(path.partition(".")[0], "other settings")
+            raise SettingError(
+                f"{path} must be plain numbers or texts here, got {kind_of(value)}; pass {other} that has it instead"
+            )
+        return value
     try:
         return PLAIN[kind](value)
     except (KeyError, ValueError, TypeError, OverflowError):

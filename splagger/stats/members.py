@@ -54,14 +54,16 @@ class Members(NamedTuple):
 def best_rate(members: Members) -> float:
     """Returns the rate with the highest return, averaged over all evaluations and seeds, as in the paper.
 
-    Rates at which an agent diverged or is missing are chosen only if there are no others.
+    Rates at which an agent diverged or is missing are chosen only if there are no others, and then that which lasted
+    longest.
     """
     most = max(len(members.seeds(rate)) for rate in members.rates)
 
     def merit(rate):
         rows = [members.returns[rate, seed] for seed in members.seeds(rate)]
         complete = len(rows) == most and all(np.isfinite(row).all() for row in rows)
-        return complete, members.curves(rate).mean()
+        lasted = 0 if complete else min(int(np.isfinite(row).sum()) for row in rows)
+        return complete, lasted, members.curves(rate).mean()
 
     return max(members.rates, key=merit)
 

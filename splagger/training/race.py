@@ -2,7 +2,8 @@
 
 A rate is clearly behind if each of its seeds is below every seed of the leading rate: in the mean return so far, and in
 the last quarter of it by more than `RACE_MARGIN` of what the leading rate has gained since the start. The leading rate
-is the one with the highest mean return so far. `benchmarks/race.py` replays this rule on all recorded sweeps.
+is the one with the highest mean return so far. Agents that diverged count with their return before training, and their
+rate leads only if every other rate has such agents, too. `benchmarks/race.py` replays this rule on all recorded sweeps.
 """
 
 import math
@@ -22,14 +23,22 @@ from splagger.training.program import Program
 def clearly_behind(curves: Mapping[Any, np.ndarray], margin: float = RACE_MARGIN) -> list[Any]:
     """Returns the keys of all curves [seeds, evaluations] that are clearly behind those of the leading key.
 
+    Curves are NaN after an agent has diverged.
+
     >>> fast, slow = np.linspace(0, 8, 9), np.linspace(0, 4, 9)
     >>> clearly_behind({"fast": np.stack([fast, fast]), "slow": np.stack([slow, slow])})
     ['slow']
     """
+    diverged = {key: ~np.isfinite(rows[:, -1]) for key, rows in curves.items()}
+    whole = [key for key in curves if not diverged[key].any()]
+    leaders = whole or [key for key in curves if not diverged[key].all()]
+    if not leaders:
+        return []
+    curves = {k: np.where(np.isfinite(rows), rows, rows[:, :1]) for k, rows in curves.items()}
     window = max(1, next(iter(curves.values())).shape[1] // 4)
     so_far = {key: rows.mean(axis=1) for key, rows in curves.items()}
     recent = {key: rows[:, -window:].mean(axis=1) for key, rows in curves.items()}
-    leader = max(curves, key=lambda key: so_far[key].mean())
+    leader = max(leaders, key=lambda key: so_far[key].mean())
     gained = abs(recent[leader].mean() - curves[leader][:, 0].mean())
     return [
         key
@@ -142,14 +151,11 @@ def _settings(point: Point) -> tuple[float, ...]:
 
 
 def _curves(rows: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> dict[Point, np.ndarray]:
-    """Returns the returns of all evaluations of `points`.
-
-    As in the statistics, an agent that diverged counts with its return before training.
-    """
+    """Returns the returns of all evaluations of `points`; NaN after an agent has diverged."""
     index = {update: i for i, update in enumerate(sorted({row["update"] for row in rows}))}
     curves = {point: np.full(len(index), np.nan) for point in points}
     for row in rows:
         point = Point(*(row[name] for name in Point._fields))
         if point in curves:
             curves[point][index[row["update"]]] = row["return"]
-    return {p: np.where(np.isfinite(curve), curve, curve[0]) for p, curve in curves.items()}
+    return curves

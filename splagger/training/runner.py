@@ -15,7 +15,6 @@ from splagger.bridges import unwrapped_errors
 from splagger.errors import EnvError, Interrupted, RunError
 from splagger.files.storage import sha256
 from splagger.ranges import Seconds, check
-from splagger.runs.axes import AXES
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
 from splagger.runs.curves import format_curves, parse_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
@@ -23,6 +22,7 @@ from splagger.runs.named_arrays import from_named_leaves, named_leaves
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Number, Point, Run
 from splagger.status import Reporter
+from splagger.tables import count
 from splagger.training import progress
 from splagger.training.events import Events
 from splagger.training.health import Health
@@ -67,7 +67,7 @@ class Execution:
         self.view, self.save_every = view, save_every
         self.config, self.race = run.config, Race(run)
         self.rows: list[dict[str, Any]] = []
-        self.health = Health(run.config, run.points, self._name, view)
+        self.health = Health(run.config, run.points, self.run.member, view)
         self.update, self.seconds = 0, 0.0
         self.saved: int | None = None  # the update of the last checkpoint
 
@@ -138,7 +138,7 @@ class Execution:
         losers = self.race.losers(self.rows, self.update) if self.health.alive else []
         if not losers:
             return program, state
-        raced = {self._name(point): self.update for group in losers for point in group}
+        raced = {self.run.member(point): self.update for group in losers for point in group}
         self.record = replace(self.record, raced=self.record.raced | raced)
         kept = self.race.stop(losers, program.pack(state))
         self.health.keep(self.points)
@@ -181,7 +181,7 @@ class Execution:
         raced = {name: u for name, u in record.raced.items() if u <= self.update}
         self.record = replace(self.record, raced=raced)
         state = from_named_leaves(program.example, leaves)
-        stopped = [g for g in self.race.groups if self._name(g[0]) in raced]
+        stopped = [g for g in self.race.groups if self.run.member(g[0]) in raced]
         if stopped:
             state = self.race.stop(stopped, state)
             self.health.keep(self.points)
@@ -253,7 +253,9 @@ class Execution:
 
     def _fail(self) -> None:
         """Records that every member diverged. The last checkpoint stays, with members that were healthy."""
-        curves = self._describe(failed=self.health.failure())
+        raced = len(self.record.raced)
+        others = f"; {count(raced, 'other')} had stopped in the race" * bool(raced)
+        curves = self._describe(failed=self.health.failure() + others)
         if hosts.is_first():
             with writing_run(self.folder):
                 self.folder.write_curves(curves)
@@ -276,11 +278,6 @@ class Execution:
             **changes,
         )
         return curves
-
-    def _name(self, point: Point) -> str:
-        """Names a member in run.json; an axis newer than the run only if it is swept."""
-        named = [a for a in AXES if not a.newer or len(self.run.values(a.plural)) > 1]
-        return ",".join(f"{axis.name}={getattr(point, axis.name)!r}" for axis in named)
 
     def _frames(self) -> int:
         return self.update * self.config.ppo.batch

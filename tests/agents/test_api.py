@@ -1,6 +1,8 @@
 """The public functions: what `train` returns, and that a loaded agent is the one that was trained."""
 
 import re
+import shutil
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +14,11 @@ from PIL import Image
 import splagger
 from splagger.agent import Actor
 from splagger.agents import Player, recording
+from splagger.agents.loading import load_members, load_seeds
+from splagger.cli import main
 from splagger.errors import RunError, SettingError
 from splagger.memory import Transition
+from splagger.runs.folder import RunFolder
 from splagger.training.runner import TRAINING_METRICS
 from tests.close import assert_close
 from tests.tiny import BATCH, SETTINGS, UPDATES, tiny
@@ -310,3 +315,19 @@ def test_a_speed_that_no_gif_has_is_refused_before_playing(player, tmp_path, fps
     with pytest.raises(SettingError, match=f"fps must be between 1 and 100, got {fps}"):
         splagger.watch(player, tmp_path / "a.gif", fps=fps)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_agent_that_diverged_is_not_loaded(trained, player, tmp_path, capsys):
+    shutil.copytree(trained, tmp_path / "run")
+    folder, run = RunFolder(tmp_path / "run"), tiny()
+    gone = player.point._replace(seed=1 - player.point.seed)
+    folder.write_record(replace(folder.record(), stopped={run.member(gone): 3}))
+    name = f"rate {gone.rate:g} and seed {gone.seed}"
+    with pytest.raises(
+        RunError, match=f"the agent with {name} diverged at update 3; choose another"
+    ):
+        splagger.load(folder.path, rate=gone.rate, seed=gone.seed)
+    assert [p.point for p in load_seeds(folder.path)] == [player.point]
+    assert [p.point for p in load_members(folder.path)] == [p for p in run.points if p != gone]
+    main(["evaluate", str(folder.path), "--every-seed", "--tasks", "2"])
+    assert f"seed {gone.seed}         diverged, not evaluated" in capsys.readouterr().out

@@ -42,6 +42,16 @@ class Number(Sum):
         return aggregate.sum()
 
 
+class Typo(Sum):
+    def combine(self, a, b):
+        return a + self.scal * b
+
+
+class Shapes(Sum):
+    def empty(self, e):
+        return jnp.zeros(3)
+
+
 @pytest.mark.parametrize("aggregator", VALID, ids=str)
 def test_valid_aggregators_pass(aggregator):
     check_aggregator(aggregator)
@@ -51,6 +61,8 @@ PROBLEMS = {
     Fading: "Fading: combine is not associative",
     Average: "Average: combine is not associative",
     Ones: "Ones: empty is not a unit of combine",
+    Typo: r"Typo cannot be used \(AttributeError: 'Typo' object has no attribute 'scal'",
+    Shapes: r"Shapes cannot be used \(TypeError: .*shapes|Shapes: .*shapes",
     Number: r"Number: read must return a vector, got shape \(\)",
 }
 

@@ -106,3 +106,12 @@ def test_bounds_of_another_shape_are_refused():
     data = {"kind": "Box", "shape": [2], "dtype": "float32", "low": [0, 0, 0], "high": "inf"}
     with pytest.raises(ValueError, match="reshape"):
         bounds_of(data)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_boxes_too_wide_for_their_type_have_finite_actions(dtype):
+    """high - low is infinite, although low and high are not."""
+    high = np.finfo(dtype).max
+    box = spaces.Box(-high, high, (3,), dtype)
+    actions = to_action(stored(box), np.array([-1, 0, 1], np.float32))
+    np.testing.assert_array_equal(actions, np.array([-high, 0, high], dtype))

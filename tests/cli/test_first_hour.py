@@ -52,6 +52,8 @@ def test_a_mistake_is_answered_in_one_line(arguments, tmp_path, monkeypatch, cap
 WRONG = {
     "splagger.Method('x', aggregator=3)": "method 'x': aggregator must be an instance of "
     "splagger.aggregators.AbstractAggregator, got int",
+    "splagger.Method('x', latent='gaussian')": "method 'x': latent must be an instance of "
+    "splagger.policy.AbstractLatent, got str",
     "splagger.Method('x', aggregator=Max)": "method 'x': aggregator must be an instance of "
     "splagger.aggregators.AbstractAggregator, got the class Max",
     "splagger.train('t-ls-small', Max())": "method must be a splagger.Method, got Max; create one with "

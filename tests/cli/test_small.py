@@ -38,6 +38,13 @@ def test_own_rates_stay():
     assert Grid(rates=("3e-4",)).run(CARTPOLE, "splagger").rates == (3e-4,)
 
 
+def test_the_papers_rates_can_be_asked_for_with_the_compact_network():
+    run = Grid(rates=("paper",)).run(CARTPOLE, "splagger")
+    assert run.rates == PAPER_RATES and run.row.network == COMPACT
+    with pytest.raises(SettingError, match="--rates paper are the paper's five rates; list all"):
+        Grid(rates=("paper", "1e-3")).run("t-ls", "splagger")
+
+
 def test_both_sizes_contradict_each_other():
     with pytest.raises(SettingError, match="--small and --full contradict each other"):
         Grid(small=True, full=True).run("t-ls", "splagger")

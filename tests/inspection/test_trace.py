@@ -1,5 +1,6 @@
 """Traces: equal to the player's meta-episode; interventions change the memory and nothing else."""
 
+import importlib
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -174,8 +175,9 @@ def test_effects_compare_the_same_tasks(player, monkeypatch, lacking, left):
         return [Outcome(name, "", total(seed), 0.5, np.zeros(1)) for name in names]
 
     traced = lambda player, seed: SimpleNamespace(reward=total(seed))  # noqa: E731
-    monkeypatch.setitem(effects.__globals__, "trace", traced)
-    monkeypatch.setitem(effects.__globals__, "counterfactuals", outcomes)
+    module = importlib.import_module("splagger.inspection.counterfactuals")
+    monkeypatch.setattr(module, "trace", traced)
+    monkeypatch.setattr(module, "counterfactuals", outcomes)
     found = effects(player, tasks=3)
     other = [] if len(left) == 3 else ["memory of another task"]
     assert [effect.name for effect in found] == ["unchanged", "memory emptied", *other]

@@ -11,7 +11,7 @@ import pytest
 from splagger.envs import MetaEnv, TMaze
 from splagger.memory import Transition
 from splagger.ppo import faults
-from splagger.ppo.faults import EARLY, LATE, NONE, OBSERVATION, REWARD, Fault
+from splagger.ppo.faults import EARLY, LATE, NONE, OBSERVATION, OVERLONG, REWARD, Fault, describe
 from splagger.ppo.rollout import Rollout
 from tests.ppo.probe_envs import RandomEnds
 
@@ -130,3 +130,21 @@ def test_parameters_that_are_not_finite_are_a_fault():
         broken = tree | {"b": (jnp.ones(()), jnp.array([0.0, 1.0, bad]))}
         fault = plain(faults.first(faults.in_parameters(broken, jnp.int32(1))))
         assert faults.describe(fault, FIXED) == "parameters are not finite"
+
+
+@pytest.mark.parametrize("ends", [8, 9, 100])
+def test_a_task_that_does_not_end_within_its_horizon_is_a_fault_of_an_evaluation(ends):
+    """One of three environments ends its task after `ends` steps, the others after four and at the horizon of eight."""
+    done = np.zeros((8, ENVS), bool)
+    done[3::4, 0] = done[7, 1] = True
+    done[ends - 1 :, 2] = True
+    arrays = {k: v[:8] for k, v in healthy(RANDOM, 0, np.random.default_rng(0)).items()}
+    found = plain(
+        faults.in_meta_episodes(RANDOM, rollout(**arrays | {"task_done": done}), jnp.int32(5))
+    )
+    assert (found.kind, found.update) == ((NONE, 5) if ends == 8 else (OVERLONG, 5))
+    if ends > 8:
+        assert found.breaks_length and found.is_of_environment
+        assert "a task did not end within 8 steps, the horizon of 2 episodes" in describe(
+            found, RANDOM
+        )

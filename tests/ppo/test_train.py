@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from splagger import METHODS
-from splagger.aggregators import Softmax, StraightThrough, temperatures
+from splagger.aggregators import Halves, Softmax, StraightThrough, temperatures
 from splagger.envs import MetaEnv, TMaze
 from splagger.ppo import train
 from splagger.ppo.rollout import collect
@@ -141,13 +141,17 @@ def test_moments_are_updated_with_the_rollout_after_the_epochs():
 
 
 def test_the_temperature_setting_is_the_initial_temperature():
-    """Also for an aggregator inside another one."""
-    nested = replace(METHODS["splagger"], aggregator=StraightThrough(Softmax(0.3)))
-    for method in (METHODS["splagger-softmax"], nested):
+    """Also for an aggregator inside another one. Of several, it is the first, and the others keep their ratio to it."""
+    nested = Halves(StraightThrough(Softmax(0.2)), Softmax(0.8))
+    for method, ratios in (
+        (METHODS["splagger-softmax"], [1]),
+        (replace(METHODS["splagger"], aggregator=nested), [1, 4]),
+    ):
         config = replace(tiny("splagger-softmax", MAZE), method=method)
         build = lambda t, c=config: train.init(c, TUNABLES._replace(temperature=t), jr.key(0)).agent  # noqa: E731
-        initial = jax.jit(lambda t, b=build: temperatures(b(t).memory.aggregation.aggregator)[0])
-        assert initial(0.7) == np.float32(0.7) and initial(0.1) == np.float32(0.1)
+        initial = jax.jit(lambda t, b=build: temperatures(b(t).memory.aggregation.aggregator))
+        for first in (0.7, 0.1):
+            assert initial(first) == [np.float32(first) * ratio for ratio in ratios]
 
 
 def test_the_entropy_weight_raises_the_entropy():

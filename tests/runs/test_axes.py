@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import product
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -17,11 +18,8 @@ from splagger.errors import RunError, SettingError
 from splagger.ppo.settings import Tunables
 from splagger.runs import run as run_module
 from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, SETTINGS, numbers_of
-from splagger.runs.folder import RunFolder
-from splagger.runs.record import RunRecord
 from splagger.runs.run import Point
 from splagger.training import program, runner
-from splagger.training.progress import Silent
 from tests.contract.make import AGENT
 from tests.tiny import SWEPT, tiny
 
@@ -54,14 +52,10 @@ def test_a_newer_axis_changes_digests_only_where_it_is_used(monkeypatch):
     assert tiny(method=SWEPT, kl_weights=0.5).describe() == swept
 
 
-def test_a_newer_axis_names_members_only_where_it_is_swept(monkeypatch, tmp_path):
-    def names(run):
-        record = RunRecord(run.describe(), run.arguments())
-        execution = runner.Execution(run, RunFolder(tmp_path), record, 1, Silent())
-        return [execution._name(point) for point in run.points]
-
+def test_a_newer_axis_names_members_only_where_it_is_swept(monkeypatch):
+    names = lambda run: [run.member(point) for point in run.points]  # noqa: E731
     before = names(tiny(method=SWEPT))
-    made_newer(monkeypatch, runner, "kl_weight")
+    made_newer(monkeypatch, run_module, "kl_weight")
     removed = [re.sub(r"kl_weight=[^,]*,", "", name) for name in before]
     assert names(tiny(method=SWEPT)) == removed != before
     assert "kl_weight=0.5" in names(tiny(method=SWEPT, kl_weights=(0.5, 0.1)))[0]
@@ -149,6 +143,15 @@ def test_one_number_is_a_list_of_one():
     assert tiny(entropy_weights=0.3).values("entropy_weights") == (0.3,)
 
 
+def test_values_may_be_iterators_and_scalars_of_arrays():
+    assert tiny(rates=iter((1e-3, 3e-4)), seeds=map(int, "01")).points == tiny().points
+    for scalar in (np.float64(1e-3), np.array(1e-3)):
+        assert tiny(rates=scalar).rates == (1e-3,)
+    for number in (np.int64(3), np.array(3), jnp.int32(3)):
+        assert tiny(seeds=number).seeds == (0, 1, 2)
+    assert tiny(rates=np.array([1e-3, 3e-4]), seeds=np.arange(2)).points == tiny().points
+
+
 def test_a_temperature_inside_another_aggregator_is_the_methods_default():
     assert tiny(method=SWEPT).values("temperatures") == (0.3,)
 
@@ -167,6 +170,8 @@ REFUSED = [
     ({"method": SWEPT, "temperatures": (0.0,)}, "temperatures must be finite numbers > 0, got 0"),
     ({"kl_weights": (math.inf,)}, "kl_weights must be finite numbers ≥ 0, got inf"),
     ({"kl_weights": (0.2, 0.3)}, "method 'splagger' does not use kl_weights"),
+    ({"method": "pearl-vari", "kl_weights": (0.0, 1.0)}, "'pearl-vari' does not use kl_weights"),
+    ({"seeds": 2.5}, "seeds must be a whole number, got 2.5"),
     ({"temperatures": (0.2,)}, "method 'splagger' does not use temperatures"),
     ({"rates": (1e-3, 1e-3)}, "listed twice"),
     ({"seeds": (1, 1)}, "listed twice"),

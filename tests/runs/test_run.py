@@ -85,6 +85,14 @@ REFUSED = [
     ({"frames": math.inf}, "frames .*inf"),
     ({"frames": math.nan}, "frames .*nan"),
     ({"env": "t-lss"}, r"no environment 't-lss'; did you mean t-ls"),
+    (
+        {"method": "pearl-vari", "overrides": SETTINGS | {"network.output_size": 5}},
+        "output_size|must be even",
+    ),
+    (
+        {"overrides": SETTINGS | {"network.output_size": 5, "method.reconstruct": True}},
+        "network.output_size must be even for 'splagger', .* got 5",
+    ),
     ({"method": "splager"}, r"no method 'splager'; did you mean splagger"),
 ]
 

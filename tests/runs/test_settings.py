@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from splagger.aggregators import Mean
 from splagger.errors import SettingError
 from splagger.memory import EmbeddingSizes
 from splagger.runs.run import Run
@@ -89,6 +90,11 @@ def test_settings_of_a_method():
     for name, value, message in (
         ("method.skip", "2", r"skip must lie in 0 … 1, got 2"),
         ("method.encoder", "gur", "no encoder 'gur'; did you mean gru"),
+        (
+            "method.aggregator",
+            Mean(),
+            "method.aggregator must be plain .*, got Mean; pass a splagger.Method",
+        ),
         ("method.name", "mine", "method.name cannot be changed; pass another method instead"),
     ):
         with pytest.raises(SettingError, match=message):

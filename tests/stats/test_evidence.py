@@ -55,6 +55,10 @@ def test_a_rate_at_which_an_agent_diverged_is_chosen_only_if_there_is_no_other(t
     assert rate_of(write_run(tmp_path / "some", "t-ls", "rnn", some, rates=RATES)) == 1e-3
     everywhere = stopping(curve, [1], 5)
     assert rate_of(write_run(tmp_path / "all", "t-ls", "rnn", everywhere, rates=RATES)) == 3e-3
+    # A rate at once, which then counts as untrained, and the others later: that which lasted, not the highest.
+    once = lambda rate, seed: stopping(curve, [0, 1, 2], 1 if rate == 3e-3 else 5)(rate, seed)  # noqa: E731
+    high = lambda rate, seed: once(rate, seed) + 50 * (rate == 3e-3)  # noqa: E731
+    assert rate_of(write_run(tmp_path / "once", "t-ls", "rnn", high, rates=RATES)) == 1e-3
 
 
 def test_a_rate_with_fewer_seeds_is_chosen_only_if_there_is_no_other(tmp_path):

@@ -207,7 +207,8 @@ def test_wrapped_environments_have_the_members_of_the_inner_one():
 def test_names_with_a_prefix_are_resolved():
     path = "jax:tests.training.test_own_envs:"
     assert resolve(path + "Bandit").name == path + "Bandit"
-    assert resolve(path + "ROW").name == "row"
+    row = resolve(path + "ROW")  # by this name its runs find it again
+    assert row == replace(ROW, name=path + "ROW") and resolve(row.name) is row
     assert resolve(Bandit()).meta == MetaEnv(Bandit(), 1)
     assert resolve("gym:CartPole-v1").meta.horizon == 500
     assert resolve("t-ls") is splagger.ENVS["t-ls"]

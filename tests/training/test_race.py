@@ -68,6 +68,17 @@ def test_rates_race_for_each_setting_and_at_set_updates():
     assert {p.rate for (p,) in racing.losers(alive, 2)} == {1e-3}
 
 
+def test_a_rate_that_diverged_does_not_lead():
+    """Even if agents earn less in training than before it."""
+    healthy, dead = np.linspace(9, 5, 9) * np.ones((2, 1)), np.full((2, 9), np.nan)
+    dead[:, 0] = 9.0
+    partly = np.stack([dead[0], np.full(9, 9.0)])
+    assert race.clearly_behind({"healthy": healthy, "dead": dead}) == []
+    assert race.clearly_behind({"healthy": healthy, "partly": partly}) == []
+    assert race.clearly_behind({"dead": dead - 5, "partly": partly}) == ["dead"]
+    assert race.clearly_behind({"dead": dead, "also": dead - 5}) == []
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """The same race with one rate that always stops, and with none."""
