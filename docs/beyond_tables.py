@@ -18,6 +18,7 @@ from splagger.stats.estimates import (
     estimate,
     interquartile_mean,
     over_training,
+    window,
 )
 from splagger.stats.evidence import Series
 from splagger.stats.leaderboard import Leaderboard, leaderboard_of
@@ -119,7 +120,8 @@ def beyond_episodes() -> str:
         folders = map(RunFolder, evidence().folders(Series("tabular-mdp", method)))
         wanted = ["frames", "rate", "seed", "return", "entropy", *columns]
         curves = pandas.concat([folder.curves(wanted) for folder in folders])
-        last = curves[curves["frames"] > 0.9 * curves["frames"].max()].groupby("rate")
+        frames = np.unique(curves["frames"])
+        last = curves[curves["frames"].isin(frames[-window(len(frames)) :])].groupby("rate")
         means, seeds = last.mean(), last["seed"].nunique()
         for rate in means["return"].nlargest(2).index:
             row = means.loc[rate]

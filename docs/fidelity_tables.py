@@ -8,11 +8,9 @@ from docs.table_parts import ROOT, evidence, markdown
 from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import find_runs
-from splagger.stats.estimates import at_the_end, difference, estimate, over_training
+from splagger.stats.estimates import at_the_end, difference, estimate, over_training, window
 from splagger.stats.evidence import Evidence, RecordedRun
 from splagger.stats.members import best_rate
-
-EXPLORES = 17.85  # the return of the policy that explores again after every goal
 
 
 def pearl_noise() -> str:
@@ -50,7 +48,7 @@ def _is_noise_experiment(run: RecordedRun, method: str) -> bool:
 
 
 def _last_tenth(frames: np.ndarray) -> np.ndarray:
-    return frames >= 0.9 * frames[-1]
+    return np.arange(len(frames)) >= len(frames) - window(len(frames))
 
 
 def _planning(method: str) -> Any:
@@ -74,7 +72,8 @@ def planning_by_rate() -> str:
 
 
 def _last_tenth_rows(curves: Any) -> Any:
-    return curves["frames"] >= 0.9 * curves["frames"].max()
+    frames = np.unique(curves["frames"])
+    return curves["frames"].isin(frames[_last_tenth(frames)])
 
 
 def planning_details() -> str:
@@ -90,13 +89,10 @@ def planning_details() -> str:
 
 def _planning_column(method: str) -> dict[str, str]:
     curves = _planning(method)
-    best = curves[curves["rate"] == 0.001].groupby("frames")["return"].mean()
-    reached = (best.rolling(5).mean() >= EXPLORES).idxmax()
     late = curves[_last_tenth_rows(curves)]
     entropy = late[late["rate"] == 0.001]["entropy"].mean()
     large = late[late["rate"] == 0.003].groupby("seed")["return"].mean().sort_values()
     return {
-        f"frames until the mean return reaches {EXPLORES} (rate 0.001)": f"{reached / 1e6:.1f} M",
         "policy entropy in the last tenth (rate 0.001)": f"{entropy:.3f} nats",
         "returns of the three seeds in the last tenth (rate 0.003)": ", ".join(
             f"{value:.2f}" for value in large

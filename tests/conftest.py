@@ -15,6 +15,8 @@ os.environ["XLA_FLAGS"] = " ".join(
         *["--xla_cpu_parallel_codegen_split_count=1"] * version("jaxlib").startswith("0.10."),
     ]
 )
+# Programs that keep no place in the source for their operations are lowered faster.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 # The test processes share compiled programs through the cache of `compiled_once`.
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.4")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")

@@ -12,8 +12,7 @@ from splagger.agents.exports import load_file
 from splagger.agents.player import Player
 from splagger.agents.recreate import matching, recreate
 from splagger.errors import RunError
-from splagger.ppo.train import TrainState
-from splagger.runs.checkpoints import restore_checkpoint
+from splagger.runs.checkpoints import Checkpoint, restore_checkpoint
 from splagger.runs.folder import find_run
 from splagger.runs.run import Number, Point
 from splagger.training.program import compile_grid
@@ -80,7 +79,7 @@ class _Trained:
         self.run = recreate(record.arguments, record.plan, self.folder.path, env, method, trust)
 
     @ft.cached_property
-    def _states(self) -> TrainState:
+    def _checkpoint(self) -> Checkpoint:
         example = compile_grid(self.run.config, self.run.points).example
         restored = restore_checkpoint(self.folder, example)
         failed = self.folder.record().failed
@@ -91,11 +90,12 @@ class _Trained:
                 f"{self.folder.path} has no checkpoint, so there is no agent to load (published results have "
                 f"none); train it with: {self.run.command()}"
             )
-        return restored.state
+        return restored
 
     def diverged(self, point: Point) -> int | None:
-        """Returns the update at which a member diverged; None for a healthy one."""
-        return self.folder.record().stopped.get(self.run.member(point))
+        """Returns the update at which a member diverged; None if it was healthy at the last checkpoint."""
+        update = self.folder.record().stopped.get(self.run.member(point))
+        return None if update is None or update > self._checkpoint.update else update
 
     def player(self, index: int) -> Player:
         """Returns a member; raises a RunError if it diverged, because its parameters are no numbers."""
@@ -105,7 +105,7 @@ class _Trained:
                 f"{self.folder.path}: the agent with rate {point.rate:g} and seed {point.seed} diverged at update "
                 f"{update}; choose another rate or seed"
             )
-        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._states)
+        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._checkpoint.state)
         about = {"run": self.run, "path": self.folder.path}
         return Player(state.agent, state.normalizers, self.run.row.meta, point, **about)
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from splagger.paper_numbers import SCALES
 from splagger.stats.estimates import (
     Estimate,
@@ -13,6 +11,7 @@ from splagger.stats.estimates import (
     estimate,
     improvement,
     interquartile_mean,
+    interquartile_mean_of_strata,
     over_training,
 )
 from splagger.stats.evidence import Evidence, Series
@@ -66,16 +65,16 @@ def _probability(evidence: Evidence, series: Series) -> float | None:
 def across(evidence: Evidence, methods: Sequence[str]) -> tuple[list[str], dict[str, Estimate]]:
     """Returns environments, and each method's interquartile mean of normalized returns over training, over all seeds.
 
-    The environments are those with a known scale on which all `methods` were run. Seeds are resampled within each.
+    The environments are those with a known scale on which all `methods` were run. Each has the same weight, however
+    many seeds were trained on it. Seeds are resampled within each.
     """
     have = {series.name for series in recorded_series(evidence)}
     envs = [env for env in SCALES if all((env, method) in have for method in methods)]
     if not envs:
         return [], {}
-    pooled = lambda *strata: interquartile_mean(np.concatenate(strata, axis=-1))  # noqa: E731
     found = {}
     for method in methods:
         chosen = [(SCALES[env], evidence.unbiased(Series(env, method))) for env in envs]
         scores = [(over_training(c.curves) - s.guess) / (s.best - s.guess) for s, c in chosen if c]
-        found[method] = estimate(pooled, *scores)
+        found[method] = estimate(interquartile_mean_of_strata, *scores)
     return envs, found

@@ -223,6 +223,15 @@ def test_texts_are_escaped_once_and_markup_is_not(text):
     assert isinstance(built, Markup) and tag("br") == "<br></br>"
 
 
+def test_every_environment_has_the_same_weight_in_the_aggregate(tmp_path):
+    for env, final, seeds in (("t-ls", 16.0, range(30)), ("mc-ls", 5.0, range(3))):
+        write_run(tmp_path / env, env, "splagger", learning(final), seeds=seeds)
+    score = lambda *roots: across(Evidence.read(*roots), ("splagger",))[1]["splagger"].value  # noqa: E731
+    roots = tmp_path / "t-ls", tmp_path / "mc-ls"
+    alone = [score(root) for root in roots]
+    assert alone[0] > alone[1] + 0.2 and score(*roots) == pytest.approx(sum(alone) / 2)
+
+
 def test_returns_are_reported_as_in_the_paper_and_on_fresh_seeds(evidence):
     rows = {row.series.method: row for row in returns(evidence)}
     assert list(rows) == ["splagger", "amrl", "cnp", "pearl", "rnn"]
