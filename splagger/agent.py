@@ -38,7 +38,7 @@ class Network:
     hidden: tuple[Size, ...] = (256, 128)  # of policy and critic
     width_factor: Positive = 1.0  # multiplies the width of the method's encoder
     decoder_hidden: tuple[Size, ...] = (32, 32)  # of the decoder, if there is one
-    decoder_predicts_state: bool = False  # besides rewards
+    decoder_predicts_state: bool = False  # instead of rewards
     image_channels: tuple[Size, ...] = (16, 32)  # of the layers that embed images, if there are any
 
     def __post_init__(self):
@@ -270,7 +270,7 @@ def build(
     policy = HyperPolicy.create(
         policy_key,
         obs_size,
-        method.latent.size(network.output_size),
+        method.latent.size(memory.output_size),
         space,
         network.state_embedding,
         network.latent_embedding,
@@ -279,14 +279,17 @@ def build(
     )
     decoder = None
     if method.reconstruct:
-        decoder = _decoder(decoder_key, interface, network, vision(decoder_key))
+        parts = interface, network, vision(decoder_key)
+        decoder = _decoder(decoder_key, memory.output_size, *parts)
     return Agent(memory, method.latent, policy, decoder, space)
 
 
-def _decoder(key, interface: Interface, network: Network, vision: Vision) -> Decoder:
+def _decoder(
+    key, output_size: int, interface: Interface, network: Network, vision: Vision
+) -> Decoder:
     return Decoder.create(
         key,
-        network.output_size // 2,
+        output_size // 2,
         interface.obs_size,
         interface.space,
         network.embedding,

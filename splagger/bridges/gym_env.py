@@ -9,7 +9,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,9 @@ class GymEnv:
     - `workers`: the number of processes that step the environments. Results do not depend on it.
     - `kwargs`: the keyword arguments of `source`, as the text of a JSON object.
     """
+
+    # What an environment is, and not how it behaves: names and folders of runs depend on it.
+    IDENTITY: ClassVar[tuple[str, ...]] = ("source", "label", "render")
 
     source: str | Callable[..., Any]
     task: str | Callable[..., Any] = "auto"
@@ -149,7 +152,9 @@ class GymEnv:
         )
 
     def _call(self, function: Callable[..., Any]) -> Any:
-        takes_mode = "render_mode" in inspect.signature(function).parameters
+        parameters = inspect.signature(function).parameters
+        any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        takes_mode = any_name or "render_mode" in parameters
         mode = {"render_mode": "rgb_array"} if self.render and takes_mode else {}
         return function(**(self.arguments | mode))
 

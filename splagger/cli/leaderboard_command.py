@@ -72,14 +72,32 @@ class Leaderboard:
         """Raises a SettingError for options without an effect, before anything is trained."""
         given = self.grid.given()
         only = [*given, *["--fresh"] * bool(self.fresh), *["--jobs"] * (self.jobs is not None)]
+        where, default = vars(self.where), Where()
+        only += [f"--{n.replace('_', '-')}" for n, v in where.items() if v != getattr(default, n)]
         if only and not self.train:
             raise SettingError(f"{only[0]} has an effect only with --train")
+        if self.train:
+            self._check_ranked()
         for option in given:
             if option not in RANKED:
                 raise SettingError(
                     f"{option} makes runs that a leaderboard does not rank: scores belong to the registered settings; "
                     "train such runs by `splagger sweep`, and compare them by `splagger compare`"
                 )
+
+    def _check_ranked(self) -> None:
+        """Raises a SettingError if what will be trained cannot be ranked."""
+        from splagger.stats.leaderboard import scale_of
+
+        for env in self.envs:
+            if scale_of(env) is None:
+                raise SettingError(
+                    f"{env} has no known scale, so it cannot be ranked; train it by `splagger sweep`, and compare methods "
+                    "by `splagger compare`"
+                )
+        methods = list(map(_registered_name, self.methods))
+        if self.reference and _registered_name(self.reference) not in methods:
+            raise SettingError(f"--reference {self.reference} is not one of --methods {methods}")
 
     def _train(self) -> None:
         from splagger.launchers import train_all

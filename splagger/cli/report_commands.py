@@ -70,8 +70,8 @@ class Compare:
             show(table)
         for env, part in found.groupby("env", sort=False):
             cut = part[part["frames"] < part["trained_frames"]]
-            whole = part.drop(cut.index)
-            shortest = whole[whole["frames"].isin(cut["frames"])]["method"]  # of the same task
+            same = part[part["frames"].isin(cut["frames"])]  # tasks
+            shortest = same[same["trained_frames"] == same["trained_frames"].min()]["method"]
             if len(cut):
                 print(
                     f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
@@ -105,9 +105,10 @@ class Figure:
 
         figures = () if self.name == CLAIMS else select(self.name)
         if not self.runs.is_dir():
+            wanted = "all" if self.name == CLAIMS else self.name
             raise RunError(
                 f"there is no folder {self.runs}: recorded results are in the repository, not in the package. Name "
-                f"their folder with --runs, or train them: splagger reproduce {self.name} --plan"
+                f"their folder with --runs, or train them: splagger reproduce {wanted} --plan"
             )
         check_exists(self.analyses, "--analyses", ANALYSES)
         evidence = Evidence.read(self.runs, analyses=self.analyses)
@@ -144,7 +145,9 @@ class Report:
 
         evidence = Evidence.read(self.runs, analyses=self.analyses)
         if not evidence.runs and not (self.runs.is_dir() and self.analyses.is_dir()):
-            raise RunError(f"no run folder in {self.runs}; `splagger figure all` lists what to run")
+            raise RunError(
+                f"no run folder in {self.runs}; `splagger reproduce all --plan` lists what to run"
+            )
         check_exists(self.analyses, "--analyses", ANALYSES)
         folders = evidence, self.runs, self.analyses
         missing = {row.name: commands(row.missing(evidence), *folders) for row in ROWS}

@@ -50,6 +50,8 @@ def settings_of(group: str, owner: Any) -> Iterator[tuple[str, str, str, str]]:
     for field in dataclasses.fields(owner):
         if field.name.startswith("_") or (group, field.name) == ("method", "name"):
             continue
+        if field.name in getattr(owner, "IDENTITY", ()):
+            continue
         value = getattr(owner, field.name)
         kind = kind_of(hints[field.name])
         if kind:

@@ -7,7 +7,7 @@
 - Heartbeat: the owner touches its file every few seconds. The file server sets the time, so that clocks of machines
   do not matter.
 - Takeover: the file of a dead owner is removed by its own name, which no other owner has. Then the lock is free, and
-  is acquired as above. An owner on this machine is dead once its process is gone. An owner elsewhere is dead if
+  is acquired as above. An owner on this machine is dead once its process is gone, not if it is stopped. An owner elsewhere is dead if
   its file was not touched for `LIMIT` seconds.
 - Check: touching the file fails once it was removed. An owner that was paused for too long notices that it has lost
   its lock.
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from splagger.errors import RunError
-from splagger.files.processes import Process, is_gone, this_process
+from splagger.files.processes import Process, is_alive, is_gone, this_process
 
 BEAT = 5.0  # seconds between heartbeats
 LIMIT = 60.0  # seconds without a heartbeat after which an owner on another machine is dead
@@ -57,6 +57,8 @@ class Holder(NamedTuple):
 
     @property
     def is_dead(self) -> bool:
+        if self.process is not None and is_alive(self.process):
+            return False  # even without heartbeats: it may be stopped, and go on
         return self.age > LIMIT or (self.process is not None and is_gone(self.process))
 
     def __str__(self) -> str:

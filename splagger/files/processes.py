@@ -39,9 +39,8 @@ def this_process() -> Process:
 
 def is_gone(process: Process) -> bool:
     """Whether a process certainly does not run any more: it is of this machine, and there is none like it."""
-    here = this_process()
-    if process[:1] + process[2:4] != here[:1] + here[2:4]:
-        return False  # of another machine or container: nothing is known
+    if not _is_here(process):
+        return False  # nothing is known
     try:
         os.kill(process.pid, 0)
     except ProcessLookupError:
@@ -50,6 +49,18 @@ def is_gone(process: Process) -> bool:
         return False  # of another user
     state, started = _state(process.pid)
     return state in ("Z", "X") or bool(started and started != process.started)
+
+
+def is_alive(process: Process) -> bool:
+    """Whether a process certainly runs, or is only stopped, as by Ctrl-Z."""
+    state, started = _state(process.pid) if _is_here(process) else ("", "")
+    return state not in ("", "Z", "X") and started == process.started
+
+
+def _is_here(process: Process) -> bool:
+    """Whether a process is of this machine, since its last start, and not of another container."""
+    here = this_process()
+    return process[:1] + process[2:4] == here[:1] + here[2:4]
 
 
 def _state(pid: int) -> tuple[str, str]:

@@ -139,7 +139,7 @@ class DimensionsPanel(AnalysisPanel):
         found = []
         for thick in super().lines(evidence):
             values = evidence.analysis(self.analysis, thick.method)
-            dimensions = [] if values is None else values.values[0]
+            dimensions = [] if values is None else values.values[0, :, : len(thick.x)]
             for index, row in enumerate(dimensions):
                 about = (thick.method, 1, None, f"dimension {index}", 0.7, index == 0)
                 found.append(Line(DIMENSION, thick.x, row, row, row, *about))

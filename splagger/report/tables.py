@@ -61,7 +61,8 @@ def comparison_tables(found: Any) -> list[Table]:
             )
             for row in part.astype({"probability": float}).itertuples()
         ]
-        reference = f"P(more than {' or '.join(part['reference'].unique())})"
+        named = " or ".join(filter(None, part["reference"].unique()))
+        reference = f"P(more than {named})" if named else "P"
         tables.append(Table(str(env), (*head, reference), rows))
     return tables
 

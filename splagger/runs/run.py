@@ -16,6 +16,7 @@ from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
 from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError, UserError, kind_of
+from splagger.memory.split import SplitAggregation
 from splagger.methods import METHODS, Method
 from splagger.paper_numbers import PAPER_SEEDS
 from splagger.ppo.settings import MAX_UPDATES, Config
@@ -223,8 +224,15 @@ class Run:
     def _check_sizes(self) -> None:
         """Refuses sizes that are valid on their own, but not together."""
         network = self.row.network
-        self.method.latent.size(network.output_size)
-        if self.method.reconstruct and network.output_size % 2:
+        output, latent = network.output_size, self.method.latent
+        latent.size(output)
+        if self.method.bottleneck:
+            aggregator = self.method.aggregator
+            output = SplitAggregation(
+                aggregator, output, int(output * self.method.skip)
+            ).output_size
+            latent.size(output)
+        if self.method.reconstruct and output % 2:
             raise SettingError(
                 f"network.output_size must be even for {self.method.name!r}, whose memory holds means and variances, "
                 f"got {network.output_size}"

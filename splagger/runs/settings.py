@@ -29,6 +29,8 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
         hints = type_hints(type(lookup(groups, group, "setting group")))
         public = {k: v for k, v in hints.items() if not k.startswith("_")}
         kind = lookup(public, name, f"{group} setting")
+        if name in getattr(groups[group], "IDENTITY", ()):
+            raise SettingError(f"{path} cannot be changed; pass another environment instead")
         converted = _convert(path, value, kind)
         check(path, converted, kind)
         changes.setdefault(group, {})[name] = converted

@@ -1,7 +1,10 @@
 """`compare`: methods on any task, with the same statistics as the reproduction of the paper."""
 
+import functools as ft
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from splagger.errors import RunError
 from splagger.stats.estimates import (
@@ -44,36 +47,48 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     found = sorted(compared, key=lambda v: (v.env, v.task, -merit(v)))
     methods = {v.method for v in found}
     if reference is not None and reference not in methods:
+        from splagger.methods import ALIASES  # needs JAX
+
+        reference = ALIASES.get(reference, reference)
+    if reference is not None and reference not in methods:
         raise RunError(f"no run of {reference!r}; there are {', '.join(sorted(methods))}")
     rows = []
     for one in found:
         neighbors = [v for v in found if v.env == one.env]
         rivals = [v for v in neighbors if v.task == one.task]
-        rows.append(_row(one, neighbors, _reference(one, rivals, reference), compared))
+        rows.append(_row(one, neighbors, _reference(rivals, reference), compared))
     return pandas.DataFrame(rows)
 
 
 def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
-    """Returns the curves of each variant at its best rate, up to the last frame that all variants of its task have."""
-    shortest: dict[str, float] = {}
-    for one in found:
-        last = float(one.members.frames[-1])
-        shortest[one.task] = min(last, shortest.get(one.task, last))
-    return {one: unbiased(one.members.until(shortest[one.task])) for one in found}
+    """Returns the curves of each variant at its best rate, up to the last evaluation that all variants of its task have.
+
+    If they share none but the first, because their intervals differ, each ends before the shortest does.
+    """
+    ends: dict[str, float] = {}
+    for task in {one.task for one in found}:
+        frames = [one.members.frames for one in found if one.task == task]
+        shared = ft.reduce(np.intersect1d, frames)
+        ends[task] = shared[-1] if len(shared) > 1 else min(f[-1] for f in frames)
+    return {one: unbiased(one.members.until(ends[one.task])) for one in found}
 
 
-def _reference(one: Variant, rivals: list[Variant], name: str | None) -> Variant:
-    """Returns the variant called `name`; without a name, SplAgger or else the best."""
+def _reference(rivals: list[Variant], name: str | None) -> Variant | None:
+    """Returns the variant called `name`, None if there is none; without a name, SplAgger or else the best."""
     named = [v for v in rivals if v.method == (name or DEFAULT_REFERENCE)]
     if named or name is None:
         return (named or rivals)[0]
-    return one
+    return None
 
 
 def _row(
-    one: Variant, neighbors: list[Variant], reference: Variant, compared: dict[Variant, Chosen]
+    one: Variant,
+    neighbors: list[Variant],
+    reference: Variant | None,
+    compared: dict[Variant, Chosen],
 ) -> dict[str, Any]:
     chosen = compared[one]
+    other = chosen if reference is None else compared[reference]
     training = estimate(interquartile_mean, over_training(chosen.curves))
     end = estimate(interquartile_mean, at_the_end(chosen.curves))
     return {
@@ -91,8 +106,8 @@ def _row(
         "end": end.value,
         "end_low": end.low,
         "end_high": end.high,
-        "reference": reference.method,
-        "probability": _probability(chosen, compared[reference]),
+        "reference": reference.method if reference else "",
+        "probability": _probability(chosen, other),
     }
 
 

@@ -50,6 +50,11 @@ def measure(
         times.append(middle - started)
         evaluations.append(time.monotonic() - middle)
     block, evaluation = float(np.median(times)), float(np.median(evaluations))
+    if evaluation >= block:
+        raise SettingError(
+            "the evaluation takes as long as everything else, so the speed of the updates cannot be measured; set fewer "
+            "ppo.eval_tasks or a larger ppo.eval_interval"
+        )
     frames = run.config.ppo.batch * run.config.ppo.eval_interval * runs
     return {
         "frames_per_second": frames / (block - evaluation),

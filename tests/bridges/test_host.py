@@ -335,6 +335,8 @@ def test_an_environment_is_created_with_its_kwargs():
     assert from_gymnasium("CartPole-v1", kwargs={"max_episode_steps": 7}).horizon == 7
     rendered = GymEnv("tests.bridges.gym_probes:Sized", render=True, kwargs='{"render_mode": null}')
     assert rendered.make().render_mode == "rgb_array"
+    passed_on = lambda **kwargs: gym_probes.Sized(**kwargs)  # noqa: E731
+    assert GymEnv(passed_on, render=True).make().render_mode == "rgb_array"
     both = [{"a": 1, "b": 2}, '{"b": 2, "a": 1}']
     assert len({from_gymnasium("CartPole-v1", kwargs=kwargs) for kwargs in both}) == 1
 

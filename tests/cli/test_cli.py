@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
@@ -17,7 +18,7 @@ from splagger.cli.train_commands import List
 from splagger.errors import EnvError, Interrupted, RunError, SettingError, UserError
 from splagger.paper_numbers import PAPER_RATES
 from splagger.runs.folder import find_runs
-from splagger.training import runner
+from splagger.training import bench, runner
 from tests.synthetic import learning, write_run
 from tests.tiny import (
     BATCH,
@@ -276,6 +277,29 @@ def test_bench_as_json_has_numbers_and_provenance(capsys, monkeypatch):
     assert result["runs"] == 4 and "compile_seconds" in result
     assert "bench tiny splagger" in result["provenance"]["command"]
     assert {"commit", "device", "versions"} <= set(result["provenance"])
+
+
+def test_bench_refuses_to_measure_updates_that_an_evaluation_hides(monkeypatch):
+    clock = iter(range(100))
+    sleepy = SimpleNamespace(
+        compile=lambda *_: 1.0,
+        init=lambda: None,
+        block=lambda state: (state, {}),
+        evaluate=lambda state: next(clock),  # a second longer than the block
+    )
+    monkeypatch.setattr(bench, "compile_grid", lambda *_: sleepy)
+    monkeypatch.setattr(bench.time, "monotonic", lambda: next(clock))
+    monkeypatch.setitem(ENVS, "tiny", replace(tiny().row, name="tiny"))
+    with pytest.raises(
+        SettingError, match="the speed of the updates cannot be measured; set fewer"
+    ):
+        bench.measure("tiny", "splagger", 1, 1)
+
+
+@pytest.mark.parametrize("command", [("figure", "claims"), ("report",)])
+def test_advice_names_commands_that_exist(command, tmp_path, capsys):
+    line = refused(capsys, *command, "--runs", str(tmp_path / "nowhere"))
+    assert "splagger reproduce all --plan" in line
 
 
 CHANGES = [

@@ -127,6 +127,19 @@ def test_the_lock_of_a_killed_process_of_this_machine_is_free_at_once(tmp_path):
             pass
 
 
+def test_the_lock_of_a_stopped_process_of_this_machine_is_not_taken_over(tmp_path):
+    """As after Ctrl-Z: it sends no heartbeat, but may go on."""
+    with owner(tmp_path, ELSEWHERE.replace("lock.this_process = ", "_ = ")) as process:
+        process.send_signal(signal.SIGSTOP)
+        age_heartbeat(tmp_path / "owner", lock.LIMIT + 1)
+        if not this_process().started:
+            pytest.skip("without /proc, a stopped process cannot be told from an ended one")
+        assert not find_holder(tmp_path / "owner").is_dead
+        with pytest.raises(LockedError), held(tmp_path / "owner"):
+            pass
+        process.send_signal(signal.SIGCONT)
+
+
 def test_a_process_of_another_machine_is_dead_without_heartbeats(tmp_path):
     with owner(tmp_path) as process:
         process.kill()

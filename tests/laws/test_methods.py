@@ -2,6 +2,7 @@
 
 import functools as ft
 import itertools
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -11,7 +12,17 @@ import numpy as np
 import optax
 import pytest
 
-from splagger import METHODS, Continuous, Discrete, Interface, Network, Transition, build, methods
+from splagger import (
+    METHODS,
+    Continuous,
+    Discrete,
+    Interface,
+    Network,
+    Transition,
+    build,
+    methods,
+    policy,
+)
 from splagger.agent import Normalizers
 from splagger.nn import Moments
 from splagger.policy import Gaussian
@@ -237,3 +248,19 @@ def test_temperatures_are_learned(name):
     after = two_updates(name)[0].memory.aggregation.aggregator
     assert fresh(name).memory.aggregation.aggregator.temperature == np.float32(0.1)
     assert after.temperature != np.float32(0.1)
+
+
+@pytest.mark.parametrize(
+    "latent", [policy.latent.Deterministic(), policy.latent.Gaussian()], ids=str
+)
+def test_a_bottleneck_before_an_aggregator_that_reads_half_of_its_inputs(latent):
+    """Latent and policy have the size of what is read, not of the bottleneck."""
+    method = replace(METHODS["splagger-wavg"], name="own", bottleneck=True, skip=0.0, latent=latent)
+
+    def act():
+        agent = build(jr.key(0), method, INTERFACE, NETWORK)
+        assert agent.memory.output_size == OUTPUT // 2
+        noise = agent.sample_noise(jr.key(1), jr.key(2))
+        return agent.actor().act(agent.start(), jnp.ones(OBS), noise, agent.normalizers()).action
+
+    assert jax.eval_shape(act).shape == ()

@@ -48,12 +48,17 @@ def test_other_analyses_draw_themselves(tmp_path):
     assert draw_analysis(tmp_path / "memory" / "t-ls") == []
 
 
-def test_lines_end_with_the_shortest_task(tmp_path, drawn):
+@pytest.mark.parametrize("name", ["permutation", "pearl-variance"])
+def test_lines_end_with_the_shortest_task(tmp_path, drawn, name):
     """A mean over seeds of which some have ended would be no number, and its label would have no place."""
-    folder = write(tmp_path, "permutation", "initialization", ("rnn",))
+    folder = write(tmp_path, name, "initialization", ("pearl",))
     table = pandas.read_csv(folder / "values.csv")
     table[(table["seed"] == 0) | (table["step"] < 37)].to_csv(folder / "values.csv", index=False)
     draw_analysis(folder)
-    ((_, (line,)),) = drawn
+    ((_, lines),) = drawn
+    assert {len(part) for line in lines for part in (line.x, line.mean, line.low, line.high)} == {
+        37
+    }
+    line = lines[-1]
     assert line.x[-1] == 36 and all(len(part) == 37 for part in (line.mean, line.low, line.high))
     assert np.isfinite(line.mean).all()

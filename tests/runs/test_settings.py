@@ -5,6 +5,7 @@ import json
 import pytest
 
 from splagger.aggregators import Mean
+from splagger.cli.settings_command import settings_of
 from splagger.errors import SettingError
 from splagger.memory import EmbeddingSizes
 from splagger.runs.run import Run
@@ -80,6 +81,17 @@ def test_values_from_python_and_from_json_are_converted_to_the_type_of_the_setti
     assert run.row.network.embedding == EmbeddingSizes(4, 5, 6)
     again = Run.create(**json.loads(json.dumps(run.arguments())))
     assert again == run and isinstance(again.row.network.embedding, EmbeddingSizes)
+
+
+@pytest.mark.parametrize("name", ["source", "label", "render"])
+def test_an_environment_of_others_keeps_its_name(name):
+    """Runs of another source would have its name, and could have its folder."""
+    with pytest.raises(
+        SettingError, match=f"env.{name} cannot be changed; pass another environment"
+    ):
+        Run.create("gym:CartPole-v1", "rnn", overrides={f"env.{name}": "Acrobot-v1"})
+    row = Run.create("gym:CartPole-v1", "rnn").row
+    assert f"env.{name}" not in {listed for listed, *_ in settings_of("env", row.env)}
 
 
 def test_settings_of_a_method():

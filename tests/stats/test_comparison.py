@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pandas
 import pytest
 
 import splagger
@@ -126,6 +127,32 @@ def test_runs_of_other_lengths_are_compared_over_the_frames_that_all_have(tmp_pa
     assert (
         "compared over the frames that all runs have; the shortest: lstm" in capsys.readouterr().out
     )
+
+
+def test_runs_with_other_evaluation_intervals_end_at_an_evaluation_that_both_have(tmp_path, capsys):
+    custom(tmp_path, "splagger", 9.0)  # evaluated at 0, Δ, 2Δ, …
+    longer = custom(tmp_path, "rnn", 9.0)
+    path = longer / "curves.csv"
+    table = pandas.read_csv(path)
+    table["frames"] = table["frames"] * 3 / 2  # at 0, 1.5Δ, 3Δ, …
+    table.astype({"frames": int}).to_csv(path, index=False)
+    found = by_method(splagger.compare(tmp_path))
+    assert found["frames"].nunique() == 1
+    main(["compare", str(tmp_path)])
+    assert "the shortest: splagger\n" in capsys.readouterr().out
+
+
+def test_a_task_without_the_reference_has_no_probability(tmp_path, capsys):
+    custom(tmp_path, "rnn", 4.0)
+    write_run(tmp_path, "other", "cnp", learning(3.0))
+    found = by_method(splagger.compare(tmp_path, reference="rnn"))
+    assert found.loc["cnp", "reference"] == "" and found.loc["cnp", "probability"] is None
+    assert set(splagger.compare(tmp_path, reference="splagger-nornn-avg")["reference"]) == {
+        "",
+        "cnp",
+    }
+    main(["compare", str(tmp_path), "--reference", "rnn"])
+    assert "more than cnp" not in capsys.readouterr().out
 
 
 def test_one_seed_has_neither_an_interval_nor_a_probability(tmp_path, capsys):

@@ -154,6 +154,9 @@ def test_an_alias_stands_for_the_method_of_its_row(runs, tmp_path, capsys):
         (["--fresh", "5"], "--fresh has an effect only with --train"),
         (["--rates", "1e-3"], "--rates has an effect only with --train"),
         (["--jobs", "2"], "--jobs has an effect only with --train"),
+        (["--on", "slurm"], "--on has an effect only with --train"),
+        (["--hours", "3"], "--hours has an effect only with --train"),
+        (["--train", "--reference", "splaggr"], "--reference splaggr is not one of --methods"),
         (["--train", "--small"], "--small makes runs that a leaderboard does not rank"),
         (["--train", "--set", "ppo.clip=0.3"], "--set makes runs that a leaderboard does not rank"),
         (["--train", "--kl-weights", "0"], "--kl-weights makes runs"),
@@ -164,6 +167,23 @@ def test_options_without_an_effect_are_refused_at_once(runs, options, message, c
     with pytest.raises(SystemExit):
         main(["leaderboard", str(runs), "--methods", "rnn", "--envs", "t-ls", *options])
     assert message in capsys.readouterr().err
+
+
+def test_a_task_that_cannot_be_ranked_is_not_trained(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "leaderboard",
+                str(tmp_path),
+                "--train",
+                "--methods",
+                "rnn",
+                "--envs",
+                "gym:CartPole-v1",
+            ]
+        )
+    assert "gym:CartPole-v1 has no known scale, so it cannot be ranked" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_writes_page_figure_and_numbers(runs, tmp_path, capsys):
