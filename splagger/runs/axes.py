@@ -10,7 +10,8 @@ from typing import Any
 
 from splagger.errors import SettingError
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
-from splagger.ranges import Rate, Seed, Weight, check
+from splagger.ranges import Rate, Seed, Seeds, Weight, check
+from splagger.tables import lookup
 
 Plan = Mapping[str, Any]  # the description of a run as plain data, see `Run.describe`
 
@@ -98,7 +99,31 @@ RACE_AT, RACE_MARGIN = (0.1, 0.25, 0.5), 0.2
 SETTINGS = tuple(axis for axis in AXES if axis.name not in ("rate", "seed"))
 
 
-def plain_values(given: Any) -> Any:
+def grid_of(plan: Plan, given: Mapping[str, Any]) -> tuple[tuple[float | int, ...], ...]:
+    """The values of every axis: those given, or the defaults."""
+    for plural in given:
+        lookup(BY_PLURAL, plural, "axis of a sweep")
+    grid = []
+    for axis in AXES:
+        values = _plain_values(given.get(axis.plural))
+        if axis.name == "seed" and isinstance(values, numbers.Real):
+            check("seeds", values, Seeds)
+            values = range(int(values))
+        no_values = values is None or (not isinstance(values, numbers.Real) and len(values) == 0)
+        is_required = axis.name in ("rate", "seed")
+        default = axis.default(plan)
+        if isinstance(values, Sequence):
+            check(f"the number of {axis.plural}", len(values), Seeds)
+        if no_values and not (is_required and values is not None):
+            grid.append(default)
+        elif isinstance(values, Sequence) and tuple(values) == default:
+            grid.append(default)  # also 0, the temperature of a method without one
+        else:
+            grid.append(numbers_of(axis.plural, values))
+    return tuple(grid)
+
+
+def _plain_values(given: Any) -> Any:
     """Converts scalars of NumPy and JAX to numbers, and other iterables than texts to tuples."""
     if getattr(given, "ndim", None) == 0:
         return given.item()

@@ -3,7 +3,6 @@
 import functools as ft
 import itertools
 import math
-import numbers
 import shlex
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
@@ -20,17 +19,9 @@ from splagger.memory.split import SplitAggregation
 from splagger.methods import METHODS, Method
 from splagger.paper_numbers import PAPER_SEEDS
 from splagger.ppo.settings import MAX_UPDATES, Config
-from splagger.ranges import Frames, Members, Seeds, Size, check
+from splagger.ranges import Frames, Members, Size, check
 from splagger.registry import EnvRow
-from splagger.runs.axes import (
-    AXES,
-    BY_PLURAL,
-    PLURALS,
-    RACE_AT,
-    RACE_MARGIN,
-    numbers_of,
-    plain_values,
-)
+from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.describe import digest_of, is_from_this_package, plain
 from splagger.runs.settings import override
 from splagger.tables import lookup
@@ -93,7 +84,7 @@ class Run:
             row,
             chosen,
             int(frames),
-            _grid(_plan(row, chosen), axes),
+            grid_of(_plan(row, chosen), axes),
             tuple(sorted(overrides.items())),
             method if isinstance(method, str) and ":" in method else "",
             race,
@@ -273,30 +264,6 @@ def _plan(row: EnvRow, method: Method) -> dict[str, Any]:
         "ppo": plain(row.ppo),
         "network": plain(row.network),
     }
-
-
-def _grid(plan: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[tuple[Number, ...], ...]:
-    """The values of every axis: those given, or the defaults."""
-    for plural in given:
-        lookup(BY_PLURAL, plural, "axis of a sweep")
-    grid = []
-    for axis in AXES:
-        values = plain_values(given.get(axis.plural))
-        if axis.name == "seed" and isinstance(values, numbers.Real):
-            check("seeds", values, Seeds)
-            values = range(int(values))
-        no_values = values is None or (not isinstance(values, numbers.Real) and len(values) == 0)
-        is_required = axis.name in ("rate", "seed")
-        default = axis.default(plan)
-        if isinstance(values, Sequence):
-            check(f"the number of {axis.plural}", len(values), Seeds)
-        if no_values and not (is_required and values is not None):
-            grid.append(default)
-        elif isinstance(values, Sequence) and tuple(values) == default:
-            grid.append(default)  # also 0, the temperature of a method without one
-        else:
-            grid.append(numbers_of(axis.plural, values))
-    return tuple(grid)
 
 
 def _method(given: str | Method) -> Method:
