@@ -75,14 +75,14 @@ class _Trained:
 
     def __init__(self, path: str | Path, env: Any = None, method: Any = None, trust: bool = False):
         self.folder = find_run(path)
-        record = self.folder.record()
+        self.record = record = self.folder.record()
         self.run = recreate(record.arguments, record.plan, self.folder.path, env, method, trust)
 
     @ft.cached_property
     def _checkpoint(self) -> Checkpoint:
         example = compile_grid(self.run.config, self.run.points).example
         restored = restore_checkpoint(self.folder, example)
-        failed = self.folder.record().failed
+        failed = self.record.failed
         if restored is None and failed:
             raise RunError(f"{self.folder.path} has no checkpoint, so no agent to load: {failed}")
         if restored is None:
@@ -94,7 +94,7 @@ class _Trained:
 
     def diverged(self, point: Point) -> int | None:
         """Returns the update at which a member diverged; None if it was healthy at the last checkpoint."""
-        update = self.folder.record().stopped.get(self.run.member(point))
+        update = self.record.stopped.get(self.run.member(point))
         return None if update is None or update > self._checkpoint.update else update
 
     def player(self, index: int) -> Player:

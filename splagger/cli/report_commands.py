@@ -70,7 +70,7 @@ class Compare:
             show(table)
         for env, part in found.groupby("env", sort=False):
             cut = part[part["frames"] < part["trained_frames"]]
-            same = part[part["frames"].isin(cut["frames"])]  # tasks
+            same = part[part["frames"].isin(cut["frames"])]  # of the same task
             shortest = same[same["trained_frames"] == same["trained_frames"].min()]["method"]
             if len(cut):
                 print(

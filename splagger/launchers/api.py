@@ -34,7 +34,7 @@ def train_all(
     A run whose members all diverge does not stop the others; its error is raised at the end.
     """
     launcher = parse(on, jobs) if isinstance(on, str) else on
-    asked, runs = runs, list({run.folder(out): run for run in runs}.values())
+    asked, runs = runs, _distinct(runs, out)
     if len(runs) > 1:
         write_plan(out, runs, on if isinstance(on, str) else type(on).__name__)
     list(launcher.launch(runs, Path(out), save_every))
@@ -73,12 +73,12 @@ def sweep(
     grid = {"rates": rates, "seeds": seeds, **axes}
     envs = [envs] if isinstance(envs, str) else envs
     methods = [methods] if isinstance(methods, str | Method) else methods
-    every = [
+    runs = [
         Run.create(env, method, frames, settings, episodes, **grid)
         for env in envs
         for method in methods
     ]
-    runs = list({run.folder(out): run for run in every}.values())  # two names may be one method
+    runs = _distinct(runs, out)
     folders = train_all(runs, out, save_every=save_every, on=launcher)
     named = [
         curves(folder.path).assign(
@@ -87,3 +87,8 @@ def sweep(
         for run, folder in zip(runs, folders, strict=True)
     ]
     return pandas.concat(named, ignore_index=True)
+
+
+def _distinct(runs: Sequence[Run], out: str | Path) -> list[Run]:
+    """Returns each run once: two names may stand for one method."""
+    return list({run.folder(out): run for run in runs}.values())

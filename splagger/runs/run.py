@@ -226,7 +226,7 @@ class Run:
         if self.method.reconstruct and output % 2:
             raise SettingError(
                 f"network.output_size must be even for {self.method.name!r}, whose memory holds means and variances, "
-                f"got {network.output_size}"
+                f"got {output} numbers"
             )
         check("method.width × network.width_factor", network.width(self.method), Size)
         if self._updates() > MAX_UPDATES:

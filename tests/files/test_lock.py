@@ -133,7 +133,7 @@ def test_the_lock_of_a_stopped_process_of_this_machine_is_not_taken_over(tmp_pat
         process.send_signal(signal.SIGSTOP)
         age_heartbeat(tmp_path / "owner", lock.LIMIT + 1)
         if not this_process().started:
-            pytest.skip("without /proc, a stopped process cannot be told from an ended one")
+            pytest.skip("needs /proc, which tells stopped processes from ended ones")
         assert not find_holder(tmp_path / "owner").is_dead
         with pytest.raises(LockedError), held(tmp_path / "owner"):
             pass
