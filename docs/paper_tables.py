@@ -52,11 +52,10 @@ def _recorded(panel: Panel) -> str:
         folder = f"results/analysis/{panel.analysis.folder}"
         found = [m for m in panel.methods if evidence().analysis(panel.analysis, m)]
         return _link(len(found), len(panel.methods), folder)
-    shown = panel.comparable(evidence())
-    found = [entry for entry in panel.entries if shown.members(entry.series)]
-    short = [entry.series for entry in found if shown.lacks(entry.series)]
+    found = [entry for entry in panel.entries if evidence().members(entry.series)]
+    short = [entry.series for entry in found if evidence().lacks(entry.series)]
     link = _link(len(found), len(panel.entries), f"results/{panel.entries[0].series.env}")
-    return f"{link}, at {millions(shown, short[0])} million frames" if short else link
+    return f"{link}, at {millions(evidence(), short[0])} million frames" if short else link
 
 
 def _link(found: int, wanted: int, folder: str) -> str:

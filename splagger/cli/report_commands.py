@@ -76,11 +76,6 @@ class Compare:
                 print(
                     f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
                 )
-        if longer := found.attrs["left_out"]:
-            print(
-                "\n  left out, because their learning rates are annealed over more frames than all runs of another "
-                f"method: {', '.join(longer)}"
-            )
         if set(found["source"]) - {ONE_RATE}:
             print(
                 "\n  seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"

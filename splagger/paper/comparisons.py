@@ -33,8 +33,7 @@ from splagger.stats.estimates import (
     over_training,
     smooth,
 )
-from splagger.stats.evidence import Evidence, Series
-from splagger.stats.lengths import COVERED
+from splagger.stats.evidence import COVERED, Evidence, Series
 from splagger.stats.selection import Chosen
 
 SHORTEST = 0.05  # fraction of the paper's frames from which on there is a verdict
@@ -139,7 +138,6 @@ class Comparison:
 
     def _against(self, evidence: Evidence, other: Series) -> Finding:
         about = f"against {name_of(other)}"
-        evidence = evidence.at_shared_length(self.first, other)
         if lacking := _lacking(evidence, self.first, other, cut=True):
             return Finding(about, UNDECIDED, note=lacking)
         chosen = _over_shared_frames(evidence, self.first, other)
@@ -276,7 +274,6 @@ class Sooner:
 
     def _against(self, evidence: Evidence, other: Series) -> Finding:
         about = f"against {name_of(other)}"
-        evidence = evidence.at_shared_length(self.first, other)
         if lacking := _lacking(evidence, self.first, other):
             return Finding(about, UNDECIDED, note=lacking)
         chosen = _over_shared_frames(evidence, self.first, other)

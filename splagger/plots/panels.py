@@ -75,14 +75,9 @@ class CurvePanel:
     log: bool = False
 
     def lines(self, evidence: Evidence) -> list[Line]:
-        evidence = self.comparable(evidence)
         pairs = [(e, c) for e in self.entries if (c := evidence.for_figures(e.series))]
         longest = max((float(chosen.frames[-1]) for _, chosen in pairs), default=0.0)
         return [learning_curve(e.style, e.series.method, c, longest) for e, c in pairs]
-
-    def comparable(self, evidence: Evidence) -> Evidence:
-        """Returns the evidence in which annealed runs of all lines are about equally long, if there are such."""
-        return evidence.at_shared_length(*(entry.series for entry in self.entries))
 
     def missing(self, evidence: Evidence) -> Missing:
         return Missing(series=tuple(s for s, _ in self.entries if evidence.lacks(s)))

@@ -16,7 +16,7 @@ from splagger.stats.estimates import (
 )
 from splagger.stats.evidence import Evidence
 from splagger.stats.selection import Chosen, unbiased
-from splagger.stats.variants import Variant, longer_than_others, variants
+from splagger.stats.variants import Variant, variants
 
 if TYPE_CHECKING:
     import pandas
@@ -34,17 +34,15 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
     - `frames`, `trained_frames`: frames per run that are compared, and that were trained.
 
-    Runs of one task are compared over the frames that all of them have, also in the choice of the rate. If learning
-    rates are annealed, runs of about the same length are compared instead; `attrs["left_out"]` lists the folders of
-    longer ones. With a single seed there is neither an interval nor a probability.
+    Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single
+    seed there is neither an interval nor a probability.
 
     Raises a RunError if there are no runs, or none of `reference`.
     """
     import pandas
 
     runs = Evidence.read_every(*roots).runs
-    left_out = [run.path for run in longer_than_others(runs)]
-    compared = _at_common_length(variants([run for run in runs if run.path not in left_out]))
+    compared = _at_common_length(variants(runs))
     merit = lambda v: float(interquartile_mean(over_training(compared[v].curves)))  # noqa: E731
     found = sorted(compared, key=lambda v: (v.env, v.task, -merit(v)))
     methods = {v.method for v in found}
@@ -59,9 +57,7 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
         neighbors = [v for v in found if v.env == one.env]
         rivals = [v for v in neighbors if v.task == one.task]
         rows.append(_row(one, neighbors, _reference(rivals, reference), compared))
-    table = pandas.DataFrame(rows)
-    table.attrs["left_out"] = [str(path) for path in left_out]
-    return table
+    return pandas.DataFrame(rows)
 
 
 def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:

@@ -20,9 +20,12 @@ from splagger.runs.axes import PLURALS
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.runs.record import RunRecord
 from splagger.stats import selection
-from splagger.stats.lengths import COVERED, too_long, without_trials
 from splagger.stats.members import Members, Settings, default_settings, members_of, pool
 from splagger.stats.selection import Chosen
+
+COVERED = (
+    0.9  # two runs count as equally long if the shorter has at least 90% of the other's frames
+)
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,6 @@ class RecordedRun(NamedTuple):
         """(environment, method)."""
         return self.record.name
 
-    @property
-    def frames(self) -> float:
-        """The frames of the last evaluation; 0 before the first."""
-        return max((members.frames[-1] for members in self.members.values()), default=0)
-
 
 class AnalysisValues(NamedTuple):
     """The values of an analysis for one method."""
@@ -83,7 +81,6 @@ class Evidence:
         self.runs, self.analyses = list(runs), analyses
         self._members: dict[Series, Members | None] = {}
         self._pilots: dict[Series, tuple[RecordedRun, Members] | None] = {}
-        self._views: dict[tuple[Series, ...], Evidence] = {}
         self._values: dict[AnalysisKey, dict[str, AnalysisValues]] = {}
 
     @classmethod
@@ -168,15 +165,6 @@ class Evidence:
         """Returns whether the learning rate falls during training, so that a long run does not begin as a short one."""
         return any(run.record.plan["ppo"].get("anneal") for run, _ in self._parts(series))
 
-    def at_shared_length(self, *all_series: Series) -> "Evidence":
-        """Returns the evidence by which `all_series` can be compared: without the runs that are `too_long` for that."""
-        if all_series not in self._views:
-            groups = [[run for run, _ in self._found(series)] for series in all_series]
-            dropped = {run.path for run in too_long(groups)}
-            kept = [run for run in self.runs if run.path not in dropped]
-            self._views[all_series] = Evidence(kept, self.analyses) if dropped else self
-        return self._views[all_series]
-
     def as_in_paper(self, series: Series, until: float = np.inf) -> Chosen | None:
         """Returns the curves at the best rate on the seeds it was chosen on, as in the paper.
 
@@ -243,6 +231,16 @@ def _has_default_settings(run: RecordedRun) -> bool:
     protocol, episodes = PROTOCOLS.get(run.record.env), run.record.plan.get("episodes")
     other = protocol and episodes not in (None, protocol.episodes)
     return not other and not run.record.overrides
+
+
+def without_trials(
+    found: list[tuple[RecordedRun, Members]],
+) -> list[tuple[RecordedRun, Members]]:
+    """Returns the runs, oldest first. Drops unfinished runs if any is finished, and short runs if there are longer ones."""
+    found = sorted(found, key=lambda f: f[0].record.started)
+    found = [f for f in found if f[0].record.ended] or found[-1:]
+    most = max((members.frames[-1] for _, members in found), default=0)
+    return [f for f in found if f[1].frames[-1] >= COVERED * most]
 
 
 def _agree(one: Any, other: Any, but: Sequence[str] = ()) -> bool:

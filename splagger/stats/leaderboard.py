@@ -91,11 +91,8 @@ def leaderboard_of(
     series = [s for s in recorded_series(evidence) if scale_of(s.env)]
     series = [s for s in series if s.method in (methods or [s.method])]
     series = [s for s in series if s.env in (envs or [s.env])]
-    cells = [
-        cell
-        for env in dict.fromkeys(s.env for s in series)
-        for cell in _cells(evidence, [s for s in series if s.env == env])
-    ]
+    shortest = _shortest(evidence, series)
+    cells = [_cell(evidence, one, shortest[one.env]) for one in series]
     names = list(dict.fromkeys(methods)) or list(dict.fromkeys(c.method for c in cells))
     have = {(cell.env, cell.method) for cell in cells}
     tasks = dict.fromkeys(cell.env for cell in cells)
@@ -140,11 +137,12 @@ def frames_to_reach(frames: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return np.append(frames.astype(float), np.inf)[first]
 
 
-def _cells(evidence: Evidence, series: Sequence[Series]) -> list[Cell]:
-    """Returns the cells of one task, over the frames that all methods have: none is credited with longer training."""
-    evidence = evidence.at_shared_length(*series)
-    ends = [float(members.frames[-1]) for one in series if (members := evidence.members(one))]
-    return [_cell(evidence, one, min(ends)) for one in series]
+def _shortest(evidence: Evidence, series: Sequence[Series]) -> dict[str, float]:
+    """Returns the last frame of each task that all methods have, so that no method is credited with longer training."""
+    last = {one: float(found.frames[-1]) for one in series if (found := evidence.members(one))}
+    return {
+        env: min(f for one, f in last.items() if one.env == env) for env in {s.env for s in last}
+    }
 
 
 def typical(reached: np.ndarray) -> float:

@@ -54,7 +54,6 @@ def _row(evidence: Evidence, series: Series) -> Returns:
 def _probability(evidence: Evidence, series: Series) -> float | None:
     """Returns the probability that a seed of SplAgger earns more, over the frames that both methods have."""
     pair = replace(series, method=REFERENCE), series
-    evidence = evidence.at_shared_length(*pair)
     found = [members for one in pair if (members := evidence.members(one))]
     if len(found) < 2 or series.method == REFERENCE:
         return None
@@ -73,10 +72,9 @@ def across(evidence: Evidence, methods: Sequence[str]) -> tuple[list[str], dict[
     envs = [env for env in SCALES if all((env, method) in have for method in methods)]
     if not envs:
         return [], {}
-    views = {env: evidence.at_shared_length(*(Series(env, m) for m in methods)) for env in envs}
     found = {}
     for method in methods:
-        chosen = [(SCALES[env], view.unbiased(Series(env, method))) for env, view in views.items()]
+        chosen = [(SCALES[env], evidence.unbiased(Series(env, method))) for env in envs]
         scores = [(over_training(c.curves) - s.guess) / (s.best - s.guess) for s, c in chosen if c]
         found[method] = estimate(interquartile_mean_of_strata, *scores)
     return envs, found

@@ -10,8 +10,7 @@ from typing import Any
 
 from splagger.errors import RunError
 from splagger.runs.axes import PLURALS
-from splagger.stats.evidence import RecordedRun
-from splagger.stats.lengths import too_long, without_trials
+from splagger.stats.evidence import RecordedRun, without_trials
 from splagger.stats.members import Members, Settings, pool
 from splagger.stats.selection import Chosen, unbiased
 
@@ -56,12 +55,6 @@ def variants(runs: Sequence[RecordedRun]) -> list[Variant]:
         else one
         for one in found
     ]
-
-
-def longer_than_others(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Returns the runs that are `too_long` to be compared with the other experiments on their task."""
-    tasks = _gather([run for run in runs if run.members], _task)
-    return [run for task in tasks for run in too_long(_gather(task, _experiment))]
 
 
 def _groups(runs: Sequence[RecordedRun]) -> Iterator[tuple[list[RecordedRun], list[str]]]:
