@@ -1,16 +1,20 @@
-"""The tables of docs/fidelity.md: PEARL's noise, and SplAgger beside the RNN on the Planning Game."""
+"""The tables of docs/fidelity.md: PEARL's noise, SplAgger beside the RNN on the Planning Game, long runs on MC-LS."""
 
 from typing import Any
 
 import numpy as np
+import pandas
 
 from docs.table_parts import ROOT, evidence, markdown
+from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
-from splagger.runs.folder import find_runs
+from splagger.runs.folder import RunFolder, find_runs
 from splagger.stats.estimates import at_the_end, difference, estimate, over_training, window
-from splagger.stats.evidence import Evidence, RecordedRun
+from splagger.stats.evidence import Evidence, RecordedRun, Series
 from splagger.stats.members import best_rate
+
+_SOLVED = 26.7  # return on MC-LS from which on the paper's claims call it learned
 
 
 def pearl_noise() -> str:
@@ -100,15 +104,17 @@ def _planning_column(method: str) -> dict[str, str]:
     }
 
 
-def planning_width() -> str:
-    """SplAgger of twice the width on the Planning Game, beside the usual one and the RNN, on fresh seeds."""
+def planning_bypass() -> str:
+    """SplAgger on the Planning Game by the number of neurons that bypass the maximum, on fresh seeds."""
     rows, reference = [], None
-    for label, method, width, neurons in (
-        ("RNN", "rnn", None, 256),
-        ("SplAgger", "splagger", None, 128),
-        ("SplAgger, `method.width=512`", "splagger", "512", 256),
+    for method, changed, neurons in (
+        ("rnn", "", 256),
+        ("splagger", "method.width=512", 256),
+        ("splagger", "method.skip=0.75", 192),
+        ("splagger", "", 128),
+        ("splagger", "method.skip=0.25", 64),
     ):
-        curves = _planning_fresh(method, width)
+        curves = _planning_fresh(method, changed)
         wide = curves.pivot_table(index="seed", columns="frames", values="return").to_numpy()
         scores = over_training(wide)
         reference = scores if reference is None else reference
@@ -116,20 +122,49 @@ def planning_width() -> str:
         error = curves[_last_tenth_rows(curves)]["first_ratio_error"].mean()
         means = (interval(estimate(_mean, s)) for s in (scores, at_the_end(wide)))
         cells = (str(neurons), str(len(wide)), *means, interval(behind) if behind else "–")
+        label = style_of(method).label + (f", `{changed}`" if changed else "")
         rows.append((label, *cells, f"{100 * error:.2g}%"))
     head = ("memory", "neurons that bypass the maximum", "fresh seeds", "return over training")
     return markdown((*head, "at the end", "against the RNN", "first-ratio error at the end"), rows)
 
 
-def _planning_fresh(method: str, width: str | None) -> Any:
-    """The curves of a method's fresh seeds on the Planning Game, at rate 0.001."""
-    overrides = {"method.width": width} if width else {}
+def _planning_fresh(method: str, changed: str) -> Any:
+    """The curves of a method's fresh seeds on the Planning Game, at rate 0.001, with the setting NAME=VALUE."""
+    overrides = dict([changed.split("=")]) if changed else {}
     (found,) = [
         folder
         for folder in find_runs(ROOT / "results" / "planning" / method)
         if folder.record().overrides == overrides and folder.record().plan["rates"] == [0.001]
     ]
     return found.curves()
+
+
+def mc_ls_falls() -> str:
+    """When the agents of the whole runs on MC-LS first solve the task, and how often they fall below that afterward."""
+    methods = ("splagger", "splagger-nornn", "amrl", "amrl-nornn", "pearl", "cnp", "rnn")
+    head = ("memory", "rate", "agents", "solved after, million frames", "later evaluations below")
+    head += ("episodes 1 and 2 in these", "value loss in these, and otherwise", "mean return")
+    return markdown(head, (_mc_ls_row(method) for method in methods))
+
+
+def _mc_ls_row(method: str) -> tuple[str, ...]:
+    series = Series("mc-ls", method)
+    folders = map(RunFolder, evidence().folders(series))
+    curves = pandas.concat([folder.curves() for folder in folders])
+    solved = curves["return"] >= _SOLVED
+    first = curves[solved].groupby("seed")["frames"].min()
+    after = curves[curves["frames"] >= curves["seed"].map(first).fillna(np.inf)]
+    low = after["return"] < _SOLVED
+    label = style_of(method).label
+    cells = [f"{curves['rate'].iloc[0]:g}", str(curves["seed"].nunique())]
+    mean = f"{curves['return'].mean():.2f}"
+    if after.empty:
+        return (label, *cells, "never", "–", "–", "–", mean)
+    episodes = (f"{after[low][f'return_episode_{k}'].mean():.1f}" for k in (1, 2))
+    losses = (f"{part['value_loss'].mean():.3f}" for part in (after[low], after[~low]))
+    span = f"{first.median() / 1e6:.2f} ({first.min() / 1e6:.2f} to {first.max() / 1e6:.2f})"
+    fell = f"{100 * low.mean():.1f}%"
+    return (label, *cells, span, fell, " and ".join(episodes), ", ".join(losses), mean)
 
 
 def _mean(values: np.ndarray) -> Any:

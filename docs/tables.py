@@ -35,10 +35,11 @@ from docs.catalog_tables import (
 )
 from docs.cluster_tables import cluster_cost, cluster_overhead, cluster_storm
 from docs.fidelity_tables import (
+    mc_ls_falls,
     pearl_noise,
     planning_by_rate,
+    planning_bypass,
     planning_details,
-    planning_width,
 )
 from docs.paper_tables import (
     claim_counts,
@@ -82,9 +83,10 @@ TABLES: dict[str, Callable[[], str]] = {
         claims_decided,
         claims_undecided,
         pearl_noise,
+        mc_ls_falls,
         planning_by_rate,
         planning_details,
-        planning_width,
+        planning_bypass,
         speed,
         speed_by_task,
         parts,
