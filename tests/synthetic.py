@@ -33,6 +33,7 @@ def write_run(root, env, method, curve, **changes):
     """Writes a run folder whose agents earn `curve(rate, seed)`; a NaN ends a member's rows, as in training."""
     given = {"rates": (1e-3,), "seeds": (0, 1, 2), "kl_weights": (1e-6,), "temperatures": (0.0,)}
     given |= {"started": "2026-01-01T00:00:00Z", "finished": True, "overrides": {}, "clip": 0.05}
+    given |= {"anneal": False}
     given |= {"frames": frames_between(env) * (len(curve(1e-3, 0)) - 1), "episodes": None}
     given |= {"name": "run", "command": f"splagger train {env} {method}", "race": False} | changes
     rows = []
@@ -55,6 +56,7 @@ def describe(env, method, given):
     """Returns the content of run.json."""
     grids = {k: list(given[k]) for k in ("rates", "seeds", "kl_weights", "temperatures")}
     ppo = {"entropy": 0.1, "kl_weight": 1e-6, "clip": given["clip"]}
+    ppo |= {"anneal": True} if given["anneal"] else {}
     aggregator = {"kind": "Max"} | ({"temperature": 0.1} if "softmax" in method else {})
     kind = {"name": method, "aggregator": aggregator}
     arguments = {

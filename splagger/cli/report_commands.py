@@ -76,6 +76,10 @@ class Compare:
                 print(
                     f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
                 )
+            if cut["annealed"].any():
+                print(
+                    f"  {env}: learning rates are annealed, so a run that is cut is at another rate than one that ended"
+                )
         if set(found["source"]) - {ONE_RATE}:
             print(
                 "\n  seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"

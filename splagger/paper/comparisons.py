@@ -69,7 +69,7 @@ def _lacking(evidence: Evidence, *all_series: Series, cut: bool = False) -> str:
     ends = [chosen.frames[-1] for s in all_series if (chosen := _enough(evidence, s))]
     if min(ends) < COVERED * max(ends) and not cut:
         return "the runs differ in length"
-    if min(ends) < COVERED * max(ends) and any(evidence.anneals(s) for s in all_series):
+    if evidence.differ_in_schedule(*all_series):
         return "the runs differ in length, and their learning rates are annealed"
     if len(_over_shared_frames(evidence, *all_series)) < len(all_series):
         return f"fewer than {SEEDS} seeds at the rate that is best over the shared frames"

@@ -33,6 +33,8 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     - `settings`: the settings that not all methods share.
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
     - `frames`, `trained_frames`: frames per run that are compared, and that were trained.
+    - `annealed`: whether the learning rate falls during training. Then a run that is cut does not show what a shorter
+      run would have earned.
 
     Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single
     seed there is neither an interval nor a probability.
@@ -97,6 +99,7 @@ def _row(
         "settings": ", ".join(one.distinguishing(neighbors)),
         "frames": int(chosen.frames[-1]),
         "trained_frames": int(one.members.frames[-1]),
+        "annealed": one.anneals,
         "rate": chosen.rate,
         "seeds": len(chosen.curves),
         "source": chosen.source,

@@ -66,6 +66,11 @@ class RecordedRun(NamedTuple):
         """(environment, method)."""
         return self.record.name
 
+    @property
+    def anneals(self) -> bool:
+        """Whether the learning rate falls during training, so that a long run does not begin as a short one."""
+        return bool(self.record.plan.get("ppo", {}).get("anneal"))
+
 
 class AnalysisValues(NamedTuple):
     """The values of an analysis for one method."""
@@ -161,9 +166,11 @@ class Evidence:
         parts = [p for s in wanted for p in (*self._parts(s), self.pilot(s)) if p is not None]
         return any(run is other for other, _ in parts)
 
-    def anneals(self, series: Series) -> bool:
-        """Returns whether the learning rate falls during training, so that a long run does not begin as a short one."""
-        return any(run.record.plan["ppo"].get("anneal") for run, _ in self._parts(series))
+    def differ_in_schedule(self, *all_series: Series) -> bool:
+        """Returns whether learning rates are annealed over different numbers of frames: then no frames are comparable."""
+        runs = [run for series in all_series for run, _ in self._parts(series)]
+        planned = [run.record.arguments["frames"] for run in runs] or [0]
+        return any(run.anneals for run in runs) and min(planned) < COVERED * max(planned)
 
     def as_in_paper(self, series: Series, until: float = np.inf) -> Chosen | None:
         """Returns the curves at the best rate on the seeds it was chosen on, as in the paper.

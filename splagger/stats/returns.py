@@ -52,10 +52,13 @@ def _row(evidence: Evidence, series: Series) -> Returns:
 
 
 def _probability(evidence: Evidence, series: Series) -> float | None:
-    """Returns the probability that a seed of SplAgger earns more, over the frames that both methods have."""
+    """Returns the probability that a seed of SplAgger earns more, over the frames that both methods have.
+
+    None if their learning rates are annealed over different numbers of frames.
+    """
     pair = replace(series, method=REFERENCE), series
     found = [members for one in pair if (members := evidence.members(one))]
-    if len(found) < 2 or series.method == REFERENCE:
+    if len(found) < 2 or series.method == REFERENCE or evidence.differ_in_schedule(*pair):
         return None
     until = min(members.frames[-1] for members in found)
     chosen = [c for one in pair if (c := evidence.unbiased(one, until))]

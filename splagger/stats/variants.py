@@ -25,6 +25,7 @@ class Variant:
     settings: tuple[str, ...]  # the settings that are not defaults
     members: Members
     folder: str  # the name of the newest run folder
+    anneals: bool  # whether the learning rate falls during training
 
     @cached_property
     def chosen(self) -> Chosen:
@@ -92,8 +93,8 @@ def _by_settings(group: list[RecordedRun], extra: list[str]) -> Iterator[Variant
         words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in differ]
         counted = without_trials(found)
         members, last = pool([members for _, members in counted]), counted[-1][0]
-        all_words = (*changed, *words, *extra)
-        yield Variant(_task(last), *last.name, all_words, members, last.path.resolve().name)
+        folder, all_words = last.path.resolve().name, (*changed, *words, *extra)
+        yield Variant(_task(last), *last.name, all_words, members, folder, last.anneals)
 
 
 def _words(name: str, value: Any) -> list[str]:

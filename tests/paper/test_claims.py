@@ -1,7 +1,7 @@
 """Claims on synthetic records: better methods are found better, equal methods are not."""
 
-import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -203,14 +203,26 @@ def test_a_rate_that_is_best_over_shared_frames_needs_seeds_of_its_own(tmp_path)
 
 def test_annealed_runs_that_differ_in_length_leave_a_claim_open(tmp_path):
     """The end of a short annealed run is not what a long one is at that point."""
-    long = write_run(tmp_path, "t-ls", "rnn", learning(14))
-    write_run(tmp_path, "t-ls", "amrl", lambda *key: learning(8)(*key)[:21])
-    record = json.loads((long / "run.json").read_text())
-    record["run"]["ppo"]["anneal"] = True
-    (long / "run.json").write_text(json.dumps(record))
+    write_run(tmp_path, "t-ls", "rnn", learning(14), anneal=True)
+    short = lambda *key: learning(8)(*key)[:21]  # noqa: E731
+    amrl = write_run(tmp_path, "t-ls", "amrl", short, anneal=True)
     (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
     expected = "the runs differ in length, and their learning rates are annealed"
     assert (finding.outcome, finding.note) == (UNDECIDED, expected)
+    shutil.rmtree(amrl)
+    write_run(tmp_path, "t-ls", "amrl", learning(8), anneal=True)
+    (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
+    assert finding.outcome == HOLDS
+
+
+def test_unfinished_annealed_runs_have_the_schedule_of_their_planned_frames(tmp_path):
+    """Both runs have reached the same frame, but one of them at half of its learning rate."""
+    short = lambda final: lambda *key: learning(final)(*key)[:21]  # noqa: E731
+    frames = frames_between("t-ls") * 40
+    write_run(tmp_path, "t-ls", "rnn", short(14), anneal=True)
+    write_run(tmp_path, "t-ls", "amrl", short(8), anneal=True, frames=frames, finished=False)
+    (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
+    assert finding.outcome == UNDECIDED and finding.note.endswith("annealed")
 
 
 def test_verdicts_from_runs_shorter_than_the_papers_say_so(tmp_path):

@@ -129,6 +129,14 @@ def test_runs_of_other_lengths_are_compared_over_the_frames_that_all_have(tmp_pa
     )
 
 
+@pytest.mark.parametrize("anneal", [True, False])
+def test_a_note_says_if_runs_that_are_cut_are_annealed(tmp_path, capsys, anneal):
+    write_run(tmp_path, CUSTOM, "splagger", learning(9.0), anneal=anneal)
+    write_run(tmp_path, CUSTOM, "lstm", lambda *key: learning(9.0)(*key)[:20], anneal=anneal)
+    main(["compare", str(tmp_path)])
+    assert ("learning rates are annealed" in capsys.readouterr().out) == anneal
+
+
 def test_runs_with_other_evaluation_intervals_end_at_an_evaluation_that_both_have(tmp_path, capsys):
     custom(tmp_path, "splagger", 9.0)  # evaluated at 0, Δ, 2Δ, …
     longer = custom(tmp_path, "rnn", 9.0)
