@@ -8,7 +8,9 @@ from typing import NamedTuple
 import jax
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Key
 
+from splagger.agent import Agent, Normalizers
 from splagger.agents.player import Player
 from splagger.bridges import unwrapped_errors
 from splagger.envs import AbstractMetaEnv
@@ -28,8 +30,13 @@ class Score(NamedTuple):
     tasks: int
 
 
-def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Score], Score]:
-    """Plays the most likely actions on new tasks; returns (score of each episode, score of the meta-episode)."""
+def evaluate(
+    player: Player, tasks: int = 1000, seed: int = 0, explore: bool = False
+) -> tuple[list[Score], Score]:
+    """Plays new tasks; returns (score of each episode, score of the meta-episode).
+
+    - `explore`: sample actions, as training does, instead of taking the most likely ones.
+    """
     if tasks < 2:
         raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
     if tasks > MOST_TASKS:
@@ -39,7 +46,7 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
     env = player.environment("evaluating")
     set_up_compiler()
     batch = min(tasks, env.max_parallel)
-    one, subject = _program(env, batch), (player.agent, player.normalizers)
+    one, subject = _program(env, batch, explore), (player.agent, player.normalizers)
     keys = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM), -(-tasks // batch))
     with unwrapped_errors():
         returns = np.concatenate([np.asarray(one(*subject, key)) for key in keys])[:tasks]
@@ -47,9 +54,13 @@ def evaluate(player: Player, tasks: int = 1000, seed: int = 0) -> tuple[list[Sco
 
 
 @ft.lru_cache(maxsize=4)
-def _program(env: AbstractMetaEnv, batch: int) -> Callable:
+def _program(env: AbstractMetaEnv, batch: int, explore: bool) -> Callable:
     """Returns the compiled evaluation on `batch` tasks; agents with the same layers share it."""
-    return jax.jit(lambda agent, moments, key: episode_returns(env, agent, moments, batch, key))
+
+    def one(agent: Agent, normalizers: Normalizers, key: Key[Array, ""]):
+        return episode_returns(env, agent, normalizers, batch, key, explore)
+
+    return jax.jit(one)
 
 
 def _score(values: np.ndarray) -> Score:

@@ -63,6 +63,8 @@ class Evaluate:
     """Seed of the agent; by default that of the agent with the highest final return."""
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
+    explore: bool = False
+    """Sample actions, as in training, instead of taking the most likely ones."""
     trust: Trust = False
     elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
@@ -73,7 +75,7 @@ class Evaluate:
             self._every_seed()
             return
         player = self.elsewhere.of(load(self.run, self.rate, self.seed, trust=self.trust))
-        episodes, total = evaluate(player, self.tasks)
+        episodes, total = evaluate(player, self.tasks, explore=self.explore)
         rows = [
             (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
         ]
@@ -91,7 +93,7 @@ class Evaluate:
         if self.rate is not None or self.seed is not None:
             raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")
         players = [self.elsewhere.of(player) for player in load_seeds(self.run, self.trust)]
-        scores = [evaluate(player, self.tasks)[1] for player in players]
+        scores = [evaluate(player, self.tasks, explore=self.explore)[1] for player in players]
         rows = [
             (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
             for player, s in zip(players, scores, strict=True)

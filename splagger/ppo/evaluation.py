@@ -1,4 +1,4 @@
-"""Evaluation: whole meta-episodes on new tasks, with the most likely actions."""
+"""Evaluation: whole meta-episodes on new tasks, with the most likely actions or with sampled ones."""
 
 import jax
 import jax.numpy as jnp
@@ -11,20 +11,30 @@ from splagger.ppo.rollout import Rollout, collect, start_actors
 
 
 def episode_returns(
-    env: AbstractMetaEnv, agent: Agent, normalizers: Normalizers, tasks: int, key: Key[Array, ""]
+    env: AbstractMetaEnv,
+    agent: Agent,
+    normalizers: Normalizers,
+    tasks: int,
+    key: Key[Array, ""],
+    explore: bool = False,
 ) -> Float[Array, "tasks K"]:
     """Returns the undiscounted return of each of the K episodes of `tasks` meta-episodes, one per task."""
-    return returns_of(env, play(env, agent, normalizers, tasks, key))
+    return returns_of(env, play(env, agent, normalizers, tasks, key, explore))
 
 
 def play(
-    env: AbstractMetaEnv, agent: Agent, normalizers: Normalizers, tasks: int, key: Key[Array, ""]
+    env: AbstractMetaEnv,
+    agent: Agent,
+    normalizers: Normalizers,
+    tasks: int,
+    key: Key[Array, ""],
+    explore: bool = False,
 ) -> Rollout:
-    """Plays one meta-episode of each of `tasks` new tasks."""
+    """Plays one meta-episode of each of `tasks` new tasks; `explore` samples actions, as training does."""
     start_key, run_key = jr.split(key)
     actors = start_actors(env, agent, tasks, start_key)
     keys = jr.split(run_key, env.horizon)
-    return collect(env, agent, normalizers, actors, keys, explore=False)[1]
+    return collect(env, agent, normalizers, actors, keys, explore)[1]
 
 
 def returns_of(env: AbstractMetaEnv, rollout: Rollout) -> Float[Array, "tasks K"]:
