@@ -15,6 +15,7 @@ from splagger.training.compiler import set_up_compiler
 
 RESULT = Path(__file__).parent / "results" / "sampling.json"
 METHOD, RATES, SEEDS = "splagger-nornn", (3e-4, 1e-3), (0, 1)
+SETTINGS = splagger.SMALL | {"ppo.anneal": False}
 INTERVAL, EVALUATIONS, TASKS = 384_000, 10, 200
 
 
@@ -32,17 +33,7 @@ def main(out: str = "runs/sampling") -> None:
     set_up_compiler()
     rows = []
     for frames in range(INTERVAL, (EVALUATIONS + 1) * INTERVAL, INTERVAL):
-        curves = splagger.train(
-            "mc-ls",
-            METHOD,
-            RATES,
-            SEEDS,
-            frames,
-            out,
-            {"ppo.anneal": False},
-            show=False,
-            small=True,
-        )
+        curves = splagger.train("mc-ls", METHOD, RATES, SEEDS, frames, out, SETTINGS, show=False)
         players = (splagger.load(curves.attrs["folder"], r, s) for r in RATES for s in SEEDS)
         rows += [measure(player, frames) for player in players]
         result = {

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from splagger.plots import plot as plot
     from splagger.ppo.settings import PPOConfig as PPOConfig
     from splagger.registry import ENVS as ENVS
+    from splagger.registry import SMALL as SMALL
     from splagger.registry import EnvRow as EnvRow
     from splagger.spaces import Continuous as Continuous
     from splagger.spaces import Discrete as Discrete
@@ -59,7 +60,7 @@ _MODULES = {
     "splagger.methods": "METHODS Method",
     "splagger.plots": "plot",
     "splagger.ppo.settings": "PPOConfig",
-    "splagger.registry": "ENVS EnvRow",
+    "splagger.registry": "ENVS SMALL EnvRow",
     "splagger.spaces": "Continuous Discrete MultiDiscrete",
     "splagger.stats": "compare",
     "splagger.training": "curves train",

@@ -1,7 +1,7 @@
 """The environments as rows of data: those of the paper, tasks of the literature, and small versions for tests and demos."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from splagger.agent import Network
@@ -86,6 +86,8 @@ _SMALL = replace(_MAZE, envs=16, steps=80, eval_interval=5, buffer=1_000, trajec
 COMPACT = Network(
     EmbeddingSizes(16, 8, 8), 12, 32, 8, (32, 32), width_factor=0.25, decoder_hidden=(16, 16)
 )
+# The compact network as settings: `splagger.train(…, settings=splagger.SMALL)`.
+SMALL: dict[str, Any] = {f"network.{f.name}": getattr(COMPACT, f.name) for f in fields(COMPACT)}
 _COMPACT_ROBOT = replace(COMPACT, embedding=EmbeddingSizes(16, 16, 16))
 # Rollouts hold whole meta-episodes where their length is fixed: tasks are then replayed side by side.
 _CLASSIC = replace(

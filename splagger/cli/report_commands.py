@@ -76,7 +76,7 @@ class Compare:
                 print(
                     f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
                 )
-            if cut["annealed"].any():
+            if any(cut["annealed"]):
                 print(
                     f"  {env}: learning rates are annealed, so a run that is cut is at another rate than one that ended"
                 )

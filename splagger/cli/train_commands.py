@@ -63,6 +63,7 @@ class Grid:
 
     def run(self, env: str, method: str) -> "Run":
         """Returns the run of a method on an environment."""
+        from splagger.registry import SMALL
         from splagger.runs.run import Run
         from splagger.runs.settings import assignments
 
@@ -70,7 +71,7 @@ class Grid:
         overrides = assignments(self.set)
         small = self._is_small(env, overrides)
         if small:
-            overrides = compact_settings() | overrides
+            overrides = SMALL | overrides
             axes["rates"] = (SMALL_RATE,)
         if self.rates == ("paper",):
             axes["rates"] = PAPER_RATES
@@ -123,14 +124,6 @@ class Grid:
         if self.small or self.full or ":" not in env or jax.default_backend() != "cpu":
             return self.small
         return not any(name.startswith("network.") for name in overrides)
-
-
-def compact_settings() -> dict[str, str]:
-    """Returns the settings of the compact network, as --set takes them."""
-    from splagger.cli.settings_command import settings_of
-    from splagger.registry import COMPACT
-
-    return {name: now for name, _, now, _ in settings_of("network", COMPACT)}
 
 
 @dataclass(frozen=True)

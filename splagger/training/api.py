@@ -41,7 +41,7 @@ def train(
     - `seeds`: a list of seeds, or their number.
     - `frames`: environment steps per member; by default those of the environment's row.
     - `out`: the folder for run folders. A finished run is not trained again; an interrupted one continues.
-    - `settings`: overrides such as {"ppo.entropy": 0}.
+    - `settings`: overrides such as {"ppo.entropy": 0}; `splagger.SMALL` has those of a compact network for CPUs.
     - `force`: start over.
     - `show`: print progress.
     - `save_every`: seconds between checkpoints.

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pandas
 import pytest
@@ -18,6 +19,9 @@ from splagger.agents.loading import load_members, load_seeds
 from splagger.cli import main
 from splagger.errors import RunError, SettingError
 from splagger.memory import Transition
+from splagger.ppo.evaluation import returns_of
+from splagger.ppo.rollout import collect, start_actors
+from splagger.ppo.train import FRESH_STREAM
 from splagger.runs.folder import RunFolder
 from splagger.training.runner import TRAINING_METRICS
 from tests.close import assert_close
@@ -162,6 +166,19 @@ def test_evaluation_has_an_interval_and_depends_on_its_seed_alone(player):
     assert {score.tasks for score in (*episodes, total)} == {6}
     assert total.mean == pytest.approx(sum(score.mean for score in episodes))
     assert -12 <= total.mean <= 16 and all(score.margin >= 0 for score in (*episodes, total))
+
+
+def test_evaluation_samples_actions_if_it_explores(player):
+    """The rewards are those of a rollout of training, which explores too."""
+    sampled = splagger.evaluate(player, tasks=8, seed=3, explore=True)
+    assert sampled == splagger.evaluate(player, tasks=8, seed=3, explore=True)
+    assert sampled != splagger.evaluate(player, tasks=8, seed=3)
+    env = player.environment("evaluating")
+    start, run = jr.split(jr.split(jr.fold_in(jr.key(3), FRESH_STREAM), 1)[0])
+    actors = start_actors(env, player.agent, 8, start)
+    keys = jr.split(run, env.horizon)
+    rollout = collect(env, player.agent, player.normalizers, actors, keys)[1]
+    assert sampled[1].mean == pytest.approx(float(returns_of(env, rollout).sum() / 8), abs=1e-4)
 
 
 def test_an_interval_needs_two_tasks(player):

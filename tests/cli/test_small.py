@@ -1,10 +1,12 @@
 """The size of an experiment: small on a CPU for environments of others, and on request."""
 
+import json
 import shlex
 
 import jax
 import pytest
 
+import splagger
 from splagger.cli import main, train_commands
 from splagger.cli.train_commands import Grid
 from splagger.errors import SettingError
@@ -20,6 +22,15 @@ def test_the_compact_network_is_used_on_request_and_for_others_environments(opti
     run = Grid(**options).run("t-ls" if options else CARTPOLE, "splagger")
     assert run.row.network == COMPACT and run.rates == (1e-3,) and len(run.seeds) == 3
     assert ("compact network" in capsys.readouterr().err) == (not options)
+
+
+def test_python_and_the_command_line_make_the_same_run():
+    run = Grid(small=True, set=("ppo.anneal=true",)).run("t-ls", "splagger")
+    settings = splagger.SMALL | {"ppo.anneal": True}
+    again = Run.create("t-ls", "splagger", overrides=settings, rates=[1e-3], seeds=3)
+    assert run.digest == again.digest and run.row == again.row
+    recorded = json.loads(json.dumps(run.arguments()))
+    assert Run.create(**recorded).digest == run.digest
 
 
 @pytest.mark.parametrize("options", [{"full": True}, {"set": ("network.output_size=24",)}])
