@@ -14,6 +14,7 @@ from splagger.stats.estimates import at_the_end, difference, estimate, over_trai
 from splagger.stats.evidence import Evidence, RecordedRun, Series
 from splagger.stats.members import best_rate
 
+MC_LS = ("splagger", "splagger-nornn", "amrl", "amrl-nornn", "pearl", "cnp", "rnn")
 _SOLVED = 26.7  # return on MC-LS from which on the paper's claims call it learned
 
 
@@ -141,16 +142,19 @@ def _planning_fresh(method: str, changed: str) -> Any:
 
 def mc_ls_falls() -> str:
     """When the agents of the whole runs on MC-LS first solve the task, and how often they fall below that afterward."""
-    methods = ("splagger", "splagger-nornn", "amrl", "amrl-nornn", "pearl", "cnp", "rnn")
     head = ("memory", "rate", "agents", "solved after, million frames", "later evaluations below")
     head += ("episodes 1 and 2 in these", "value loss in these, and otherwise", "mean return")
-    return markdown(head, (_mc_ls_row(method) for method in methods))
+    return markdown(head, (_mc_ls_row(method) for method in MC_LS))
+
+
+def mc_ls_curves(method: str) -> pandas.DataFrame:
+    """The curves of a method's whole runs on MC-LS."""
+    folders = map(RunFolder, evidence().folders(Series("mc-ls", method)))
+    return pandas.concat([folder.curves() for folder in folders])
 
 
 def _mc_ls_row(method: str) -> tuple[str, ...]:
-    series = Series("mc-ls", method)
-    folders = map(RunFolder, evidence().folders(series))
-    curves = pandas.concat([folder.curves() for folder in folders])
+    curves = mc_ls_curves(method)
     solved = curves["return"] >= _SOLVED
     first = curves[solved].groupby("seed")["frames"].min()
     after = curves[curves["frames"] >= curves["seed"].map(first).fillna(np.inf)]

@@ -126,6 +126,7 @@ def update(config: Config, tunables: Tunables, state: TrainState) -> tuple[Train
         scale=scale,
         update=number,
     )
+    metrics["reward_per_step"] = rollout.transitions.reward.mean()
     return state, metrics | more_metrics | faults.to_metrics(fault)
 
 

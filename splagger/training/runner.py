@@ -32,6 +32,7 @@ from splagger.training.race import Race
 from splagger.training.stopping import AbandonedError, StopRequest
 
 TRAINING_METRICS = (
+    "reward_per_step",
     "policy_loss",
     "value_loss",
     "entropy",

@@ -110,6 +110,11 @@ def test_advantages_equal_those_of_plain_loops(mask):
     assert_close(standard, (expected - expected.mean()) / expected.std(), rtol=1e-3, atol=1e-3)
 
 
+def test_the_reward_per_step_is_that_of_the_rollout_before_scaling():
+    _, _, rollout = started()
+    assert_close(updated()[1]["reward_per_step"], np.mean(rollout.transitions.reward))
+
+
 def test_masking_zeroes_truncated_advantages_and_changes_no_later_one():
     truncated = np.asarray(started()[2].truncated)
     (_, plain, _), (_, masked, _) = map(values_and_advantages, (CONFIG, MASKED))

@@ -26,7 +26,7 @@ from tests.tiny import BATCH, SHORT, UPDATES, arguments, contents, finish, start
 
 EPISODES = [f"return_episode_{k}" for k in (1, 2, 3, 4)]
 RUN_COLUMNS = ["rate", "entropy_weight", "kl_weight", "temperature", "seed"]
-TRAINING = ["policy_loss", "value_loss", "entropy", "kl", "reconstruction_loss"]
+TRAINING = ["reward_per_step", "policy_loss", "value_loss", "entropy", "kl", "reconstruction_loss"]
 TRAINING += ["encoder_grad_norm", "policy_grad_norm", "clip_fraction"]
 TRAINING += ["first_ratio_error", "explained_variance"]
 
