@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from docs.table_parts import ROOT, evidence, markdown
+from docs.table_parts import ROOT, evidence, markdown, measured
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
@@ -169,6 +169,25 @@ def _mc_ls_row(method: str) -> tuple[str, ...]:
     span = f"{first.median() / 1e6:.2f} ({first.min() / 1e6:.2f} to {first.max() / 1e6:.2f})"
     fell = f"{100 * low.mean():.1f}%"
     return (label, *cells, span, fell, " and ".join(episodes), ", ".join(losses), mean)
+
+
+def mc_ls_sampling() -> str:
+    """Small SplAgger-noRNN agents on MC-LS: the most likely actions against sampled ones."""
+    rows = measured("sampling")["rows"]
+    agents = dict.fromkeys((row["rate"], row["seed"]) for row in rows)
+    head = ("rate", "seed", "evaluations below 26.7", "lowest: episodes 1 and 2")
+    head += ("the same agent, sampled", "mean of all, most likely", "sampled")
+    return markdown(head, (_sampling_row(rows, *agent) for agent in agents))
+
+
+def _sampling_row(rows: list[dict[str, Any]], rate: float, seed: int) -> tuple[str, ...]:
+    """One agent after its first million frames; before, it has not learned the task yet."""
+    own = [r for r in rows if (r["rate"], r["seed"]) == (rate, seed) and r["frames"] > 1e6]
+    lowest = min(own, key=lambda row: sum(row["most_likely"]))
+    below = sum(sum(row["most_likely"]) < _SOLVED for row in own)
+    pairs = (" and ".join(f"{r:.1f}" for r in lowest[k]) for k in ("most_likely", "sampled"))
+    means = (f"{np.mean([sum(row[k]) for row in own]):.2f}" for k in ("most_likely", "sampled"))
+    return (f"{rate:g}", str(seed), f"{below} of {len(own)}", *pairs, *means)
 
 
 def _mean(values: np.ndarray) -> Any:

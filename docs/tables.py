@@ -36,6 +36,7 @@ from docs.catalog_tables import (
 from docs.cluster_tables import cluster_cost, cluster_overhead, cluster_storm
 from docs.fidelity_tables import (
     mc_ls_falls,
+    mc_ls_sampling,
     pearl_noise,
     planning_by_rate,
     planning_bypass,
@@ -84,6 +85,7 @@ TABLES: dict[str, Callable[[], str]] = {
         claims_undecided,
         pearl_noise,
         mc_ls_falls,
+        mc_ls_sampling,
         planning_by_rate,
         planning_details,
         planning_bypass,
