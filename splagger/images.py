@@ -80,7 +80,7 @@ class Layer(NamedTuple):
 
 
 def layers_of(image: Image, channels: Sequence[int]) -> tuple[Layer, ...]:
-    """Returns the layers for an image: 3×3 kernels, with stride 2 along sides of more than 8 pixels.
+    """Returns the layers for an image: kernels of 3 pixels, or of 3 or 4 with stride 2 along sides of more than 8.
 
     Layers follow until no side has more than 4 pixels. Layer i has `channels[i]` outputs, and later layers have as
     many as the last of `channels`. Without `channels` there are no layers.
@@ -100,7 +100,10 @@ def layers_of(image: Image, channels: Sequence[int]) -> tuple[Layer, ...]:
 
 
 def _kernel_and_stride(side: int) -> tuple[int, int]:
-    return (3, 2) if side > LARGE_SIDE else (3, 1) if side > SMALL_SIDE else (1, 1)
+    """A kernel of 3 with stride 2 would never see the last pixel of an even side, so that one has 4."""
+    if side > LARGE_SIDE:
+        return 4 - side % 2, 2
+    return (3, 1) if side > SMALL_SIDE else (1, 1)
 
 
 def multiplications(image: Image, layers: Sequence[Layer]) -> int:

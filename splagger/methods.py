@@ -41,7 +41,7 @@ class Method:
     skip: Factor = 0.5
     bottleneck: bool = False  # project to the latent's size before the aggregator, not after
     latent: AbstractLatent = Deterministic()
-    reconstruct: bool = False  # the memory is trained to reconstruct transitions, not by reward
+    reconstruct: bool = False  # train the memory to reconstruct transitions; with a Belief, only so
 
     def __post_init__(self):
         lookup(ENCODERS, self.encoder, "encoder")

@@ -24,6 +24,14 @@ def record(player: Player, seed: int = 0) -> tuple[list[np.ndarray], float]:
     """Plays one meta-episode; returns captioned pictures [H, W, 3] and the agent's cumulative return."""
     if not 0 <= seed < 2**31:
         raise SettingError(f"task_seed must be between 0 and 2³¹ - 1, got {seed}")
+    before, player._key = player._key, jr.key(seed)  # of sampled latents
+    try:
+        return _play(player, seed)
+    finally:
+        player._key = before
+
+
+def _play(player: Player, seed: int) -> tuple[list[np.ndarray], float]:
     env, total = player.environment("watching").to_render(), 0.0
     step = jax.jit(env.step)
     key, reset_key = jr.split(jr.fold_in(jr.key(seed), FRESH_STREAM))

@@ -51,7 +51,8 @@ straight_through.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
 class StraightThrough(AbstractAggregator):
     """An aggregator that reads like `inner` and differentiates like a sum: d read / d eᵢ = I for every i (AMRL).
 
-    If `inner` reads fewer numbers than an encoding has, the sum is over the first numbers, its values.
+    If `inner` reads fewer numbers than an encoding has, the sum is over the first numbers, its values. For `Halves`,
+    these are the values of each half.
 
     >>> from splagger.aggregators import Max
     >>> StraightThrough(Max()).read(StraightThrough(Max()).lift(jnp.array([2.0]))).tolist()
@@ -61,10 +62,10 @@ class StraightThrough(AbstractAggregator):
     inner: AbstractAggregator
 
     def empty(self, e):
-        return self.inner.empty(e), jnp.zeros_like(self._values(e))
+        return self.inner.empty(e), jnp.zeros_like(_values(self.inner, e))
 
     def lift(self, e):
-        return self.inner.lift(e), self._values(e)
+        return self.inner.lift(e), _values(self.inner, e)
 
     def combine(self, a, b):
         return self.inner.combine(a[0], b[0]), a[1] + b[1]
@@ -72,5 +73,12 @@ class StraightThrough(AbstractAggregator):
     def read(self, aggregate):
         return straight_through(self.inner.read(aggregate[0]), aggregate[1])
 
-    def _values(self, e):
-        return e[: read_size(self.inner, e.shape[0])]
+
+def _values(aggregator, e):
+    """Returns the numbers of `e` that an aggregator reads; the others are weights or logits."""
+    if isinstance(aggregator, Halves):
+        first, second = _halves(e)
+        return jnp.concatenate(
+            [_values(aggregator.first, first), _values(aggregator.second, second)]
+        )
+    return e[: read_size(aggregator, e.shape[0])]

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from splagger.aggregators.monoid import AbstractAggregator
 from splagger.errors import SettingError
 
+LOWEST_TEMPERATURE = 1e-3
+
 
 def _empty_weighted(values, logits):
     least = jnp.full_like(logits, jnp.finfo(logits.dtype).min)
@@ -31,8 +33,15 @@ def _read_weighted(aggregate):
     return numerator / jnp.where(denominator == 0, 1.0, denominator)
 
 
+def _at_least(temperature):
+    """Returns the temperature, or the lowest one. A negative temperature would turn the maximum into a minimum."""
+    return jnp.maximum(temperature, LOWEST_TEMPERATURE)
+
+
 class Softmax(AbstractAggregator):
     """The mean of e weighted by softmax(e / temperature) over time: between mean and maximum.
+
+    The temperature is learned. Below 0.001, it has the effect of 0.001.
 
     >>> softmax = Softmax(temperature=0.01)
     >>> pair = softmax.combine(softmax.lift(jnp.array([1.0])), softmax.lift(jnp.array([2.0])))
@@ -46,7 +55,7 @@ class Softmax(AbstractAggregator):
         return _empty_weighted(e, e)
 
     def lift(self, e):
-        return e / self.temperature, e, jnp.ones_like(e)
+        return e / _at_least(self.temperature), e, jnp.ones_like(e)
 
     def combine(self, a, b):
         return _combine_weighted(a, b)
@@ -57,6 +66,8 @@ class Softmax(AbstractAggregator):
 
 class WeightedSoftmax(AbstractAggregator):
     """Σ v·softmax(u / temperature), where e = [v; u] holds values and logits; reads D/2 numbers.
+
+    The temperature is learned. Below 0.001, it has the effect of 0.001.
 
     >>> WeightedSoftmax().read(WeightedSoftmax().lift(jnp.array([5.0, 0.3]))).tolist()
     [5.0]
@@ -69,7 +80,7 @@ class WeightedSoftmax(AbstractAggregator):
 
     def lift(self, e):
         values, logits = _halves(self, e)
-        return logits / self.temperature, values, jnp.ones_like(values)
+        return logits / _at_least(self.temperature), values, jnp.ones_like(values)
 
     def combine(self, a, b):
         return _combine_weighted(a, b)

@@ -18,7 +18,7 @@ from splagger.bridges.space_data import (
     SpaceData,
     action_space,
     flat_size,
-    flatten,
+    flat_vector,
     images_of,
     scale,
     space_data,
@@ -207,8 +207,9 @@ def layout(source: GymEnv) -> Layout:
         bounds = (float(obs.low.min()), float(obs.high.max())) if box else (-np.inf, np.inf)
         limit = _horizon(source, env)
         spec = EnvSpec(source.name, size, space, limit, *bounds, images=images)
-        ours = data is not None and (images or texts)
-        flat = ft.partial(flatten, data) if ours else ft.partial(spaces.flatten, obs)
+        # Gymnasium's own function changes values that do not fit: -1 of a Discrete becomes its last value.
+        known = data is not None
+        flat = ft.partial(flat_vector, data) if known else ft.partial(spaces.flatten, obs)
         shape = obs.shape if box else None
         return Layout(spec, flat, shape, action, data, space_data(actions), texts)
     finally:

@@ -3,17 +3,37 @@
 A gymnax environment has `reset_env(key, params)` and `step_env(key, state, action, params)`.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Key
 
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.spaces import ActionSpace, Continuous, Discrete
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Parameters:
+    """gymnax's parameters, compared and hashed by their values, which may be arrays."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parameters) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        leaves, structure = jax.tree.flatten(self.value)
+        arrays = map(np.asarray, leaves)
+        return structure, tuple((a.tobytes(), a.shape, a.dtype.str) for a in arrays)
 
 
 class GymnaxEnv(eqx.Module):
@@ -23,8 +43,12 @@ class GymnaxEnv(eqx.Module):
     """
 
     inner: Any = eqx.field(static=True)
-    params: Any = eqx.field(static=True)
+    parameters: Parameters = eqx.field(static=True)
     task: Callable[..., Any] | None = eqx.field(static=True, default=None)
+
+    @property
+    def params(self) -> Any:
+        return self.parameters.value
 
     @property
     def spec(self) -> EnvSpec:
@@ -97,7 +121,7 @@ def from_gymnax(env: Any, params: Any = None, task: Callable[..., Any] | None = 
 
     To train with K episodes per task, wrap it in `MetaEnv(…, episodes=K)`.
     """
-    return GymnaxEnv(env, env.default_params if params is None else params, task)
+    return GymnaxEnv(env, Parameters(env.default_params if params is None else params), task)
 
 
 def _strong(leaf: Any) -> Array:

@@ -4,6 +4,7 @@ The state holds the task's history. Thus `reset` and `step` are pure functions l
 checkpoint of the state is a checkpoint of the environment.
 """
 
+import atexit
 import contextlib
 import dataclasses
 import functools as ft
@@ -24,6 +25,8 @@ from splagger.bridges.importing import import_path_of, label_of
 from splagger.bridges.pool import BatchReset, BatchStep, History, Pool
 from splagger.bridges.workers import WorkerPool
 from splagger.envs.meta import AbstractMetaEnv, MetaStep
+
+MOST_POOLS = 8  # environments with open pools in this process
 
 
 class HostState(NamedTuple):
@@ -120,11 +123,27 @@ class HostMetaEnv(AbstractMetaEnv):
         return jax.pure_callback(call, shapes, *args, vmap_method="broadcast_all")
 
 
-@ft.cache
+_pools: dict[HostMetaEnv, Pool | WorkerPool] = {}  # of this process, the oldest first
+
+
 def pool_of(env: HostMetaEnv) -> Pool | WorkerPool:
-    """Returns the pool of this process; it is created by the first call."""
-    kind = WorkerPool if env.env.workers else Pool
-    return kind(env.env, env.episodes, jax.local_device_count())
+    """Returns the environment's pool, which the first call creates.
+
+    If there are many, the oldest is closed. Its environments can be made again, because histories are replayed.
+    """
+    if env not in _pools:
+        while len(_pools) >= MOST_POOLS:
+            _pools.pop(next(iter(_pools))).close()
+        kind = WorkerPool if env.env.workers else Pool
+        _pools[env] = kind(env.env, env.episodes, jax.local_device_count())
+    return _pools[env]
+
+
+@atexit.register
+def close_pools() -> None:
+    """Closes all environments, some of which write files only then, and all worker processes."""
+    while _pools:
+        _pools.popitem()[1].close()
 
 
 def trial(env: AbstractMetaEnv) -> float:

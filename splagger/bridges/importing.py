@@ -34,7 +34,6 @@ def _problem(path: str, error: BaseException) -> str:
     return f"cannot be imported ({cause_of(error)})"
 
 
-@ft.cache
 def _imported(path: str) -> Any:
     add_working_directory()
     module, _, name = path.partition(":")

@@ -158,12 +158,17 @@ def _count(n: Any) -> int:
 def flatten(data: SpaceData, obs: Any) -> np.ndarray:
     """Returns an observation as one vector of float32, like `gymnasium.spaces.flatten`, but with images first."""
     try:
-        parts = sorted(_parts(data, obs), key=lambda part: not part[0].get("image"))
-        return np.concatenate([_flat(leaf, found) for leaf, found in parts])
+        return flat_vector(data, obs)
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise SettingError(
             f"the observation does not fit its space ({type(error).__name__}: {error})"
         ) from None
+
+
+def flat_vector(data: SpaceData, obs: Any) -> np.ndarray:
+    """Returns the same as `flatten`; raises Python's own errors if the observation does not fit."""
+    parts = sorted(_parts(data, obs), key=lambda part: not part[0].get("image"))
+    return np.concatenate([_flat(leaf, found) for leaf, found in parts])
 
 
 def _parts(data: SpaceData, obs: Any) -> Iterator[tuple[SpaceData, Any]]:
@@ -178,9 +183,14 @@ def _parts(data: SpaceData, obs: Any) -> Iterator[tuple[SpaceData, Any]]:
 def _flat(data: SpaceData, obs: Any) -> np.ndarray:
     kind = data["kind"]
     if kind in ("Box", "MultiBinary"):
-        array = np.asarray(obs, data["dtype"])
-        if array.shape != tuple(data["shape"]):
-            raise ValueError(f"its shape is {array.shape}, not {tuple(data['shape'])}")
+        given = np.asarray(obs)
+        if given.shape != tuple(data["shape"]):
+            raise ValueError(f"its shape is {given.shape}, not {tuple(data['shape'])}")
+        with np.errstate(invalid="ignore"):
+            array = given.astype(data["dtype"])
+        if array.dtype.kind != "f" and not np.array_equal(array, given):
+            wrong = given[array != given][0]
+            raise ValueError(f"{wrong} is not of its type, {data['dtype']}")
         return array.ravel().astype(np.float32)
     if kind == "Discrete":
         return _one_hot(data["n"], obs, data["start"])
@@ -189,8 +199,9 @@ def _flat(data: SpaceData, obs: Any) -> np.ndarray:
 
 
 def _one_hot(n: int, value: Any, start: int) -> np.ndarray:
-    index = int(value) - start
-    if not 0 <= index < n:
+    number = np.asarray(value).item()
+    index = int(number) - start
+    if number != int(number) or not 0 <= index < n:
         raise ValueError(f"{value} is not between {start} and {start + n - 1}")
     return np.eye(1, n, index, dtype=np.float32)[0]
 

@@ -35,7 +35,7 @@ class WorkerPool:
             ProcessPoolExecutor(1, get_context("spawn"), _start, (source, episodes, callers))
             for _ in range(source.workers)
         ]
-        self.name, self.closed = source.name, threading.Event()
+        self.name, self.closed, self.answered = source.name, threading.Event(), False
         started: Future[None] = Future()
         threading.Thread(target=self._launch, args=(started,), daemon=True).start()
         started.result()
@@ -82,8 +82,15 @@ class WorkerPool:
 
     def _result(self, future: Future[Any]) -> Any:
         try:
-            return future.result()
+            answer = future.result()
+            self.answered = True
+            return answer
         except BrokenProcessPool:
+            if not self.answered:
+                raise EnvError(
+                    f"{self.name}: a worker process could not start. Each one imports the program: put make_env into a "
+                    "module, and what a script does under `if __name__ == '__main__':`; or use workers=0"
+                ) from None
             raise EnvError(
                 f"{self.name}: a worker process ended unexpectedly (killed, out of memory, or the environment "
                 "ended it); fewer env.workers need less memory"

@@ -8,6 +8,7 @@ import numpy as np
 from splagger.portable.arrays import Arrays, Vector, known
 
 LEAST = np.finfo(np.float32).min
+LOWEST_TEMPERATURE = np.float32(1e-3)
 
 
 class Aggregator(NamedTuple):
@@ -51,7 +52,7 @@ def _softmax(about, arrays, split=lambda e: (e, e)):
 
     def lift(e):
         values, logits = split(e)
-        return logits / temperature, values, np.ones_like(values)
+        return logits / np.maximum(temperature, LOWEST_TEMPERATURE), values, np.ones_like(values)
 
     def empty(e):
         zeros = np.zeros_like(split(e)[0])

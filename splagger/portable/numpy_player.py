@@ -144,8 +144,10 @@ class NumpyPlayer:
             return _vector("action", action, self.action_size)
         if self._sizes:
             return self._encoded_numbers(np.asarray(action))
-        if np.shape(action) != () or not 0 <= int(action) < self.action_size:
-            raise SettingError(f"action must be one of 0 … {self.action_size - 1}, got {action}")
+        found = np.asarray(action)
+        is_number = found.shape == () and found.dtype.kind in "biuf"
+        if not is_number or found.item() not in range(self.action_size):
+            raise SettingError(f"action must be one of 0 … {self.action_size - 1}, got {action!r}")
         return np.eye(1, self.action_size, int(action), dtype=np.float32)[0]
 
     def _encoded_numbers(self, action):

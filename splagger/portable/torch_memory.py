@@ -153,7 +153,9 @@ def from_arrays(
     if "embedding.state.weight" in ours:
         parts = [ours[f"embedding.{part}.weight"] for part in ("state", "action", "reward")]
         (inputs, action, _), sizes = (part.shape[1] for part in parts), tuple(map(len, parts))
-        vision = TorchVision(images, channels_of(ours, "embedding.vision.networks.0"))
+        networks = (f"embedding.vision.networks.{index}" for index in range(len(images)))
+        channels = max((channels_of(ours, name) for name in networks), key=len, default=[])
+        vision = TorchVision(images, channels)
         obs = inputs + vision.pixels - vision.output_size(vision.pixels)
         embedding = TorchEmbedding(obs, action, sizes, vision)
     width, inputs = ours["hidden_weight"].shape[1], ours["input_weight"].shape[1]

@@ -87,7 +87,10 @@ AXES = (
         lambda plan: (first_temperature(plan["method"].get("aggregator")),),
         "Initial temperatures of softmax aggregators; of the first, if they differ.",
         Rate,
-        needs=lambda plan: first_temperature(plan["method"].get("aggregator")) > 0,
+        needs=lambda plan: (
+            first_temperature(plan["method"].get("aggregator")) > 0
+            and plan["method"].get("skip", 0) < 1
+        ),
     ),
     Axis("seed", "seeds", None, lambda plan: tuple(range(PAPER_SEEDS)), "Random seeds.", Seed),
 )

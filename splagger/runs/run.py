@@ -18,6 +18,7 @@ from splagger.errors import SettingError, UserError, kind_of
 from splagger.memory.split import SplitAggregation
 from splagger.methods import METHODS, Method
 from splagger.paper_numbers import PAPER_SEEDS
+from splagger.policy.latent import Deterministic
 from splagger.ppo.settings import MAX_UPDATES, Config
 from splagger.ranges import Frames, Members, Size, check
 from splagger.registry import EnvRow
@@ -223,6 +224,11 @@ class Run:
                 aggregator, output, int(output * self.method.skip)
             ).output_size
             latent.size(output)
+            if 0 < self.method.skip < 1 and not isinstance(latent, Deterministic):
+                raise SettingError(
+                    f"method.skip must be 0 or 1 for {self.method.name!r}, got {self.method.skip:g}: its latent reads "
+                    "means and variances from the whole aggregate"
+                )
         if self.method.reconstruct and output % 2:
             raise SettingError(
                 f"network.output_size must be even for {self.method.name!r}, whose memory holds means and variances, "

@@ -213,6 +213,18 @@ def test_watch_writes_an_animated_gif(player, tmp_path):
         assert picture.format == "GIF" and picture.n_frames > 1
 
 
+def test_watch_depends_on_its_seed_alone_also_if_latents_are_sampled(tmp_path, player, monkeypatch):
+    """Each recording draws its latents from its own seed, and leaves the keys of the player alone."""
+    keys = []
+    act = Player.act
+    monkeypatch.setattr(Player, "act", lambda self, *a: keys.append(self._key) or act(self, *a))
+    before = player._key
+    splagger.watch(player, seed=3)
+    first, keys[:] = jnp.stack(keys), []
+    splagger.watch(player, seed=3)
+    assert (first == jnp.stack(keys)).all() and (player._key == before).all()
+
+
 def test_watch_returns_pictures_without_a_path_and_shows_the_end_of_every_episode(player):
     frames = splagger.watch(player, seed=1)
     steps, episodes = 4 * 5, 4

@@ -111,6 +111,18 @@ def test_softmax_lies_between_mean_and_max():
     assert_close(cold, running_reads(Max(), es))
 
 
+@pytest.mark.parametrize("kind", [Softmax, WeightedSoftmax])
+def test_a_learned_temperature_below_zero_does_not_prefer_small_values(kind):
+    assert_close(running_reads(kind(-0.2), ES), running_reads(kind(1e-3), ES))
+
+
+def test_the_straight_through_derivative_of_halves_is_that_of_each_half():
+    """In [v; u; x] with weights u, the values v and x get the gradient."""
+    wrapped = jacobian_of_reads(StraightThrough(Halves(WeightedMean(), Max())), ES)
+    apart = jacobian_of_reads(Halves(StraightThrough(WeightedMean()), StraightThrough(Max())), ES)
+    np.testing.assert_array_equal(wrapped, apart)
+
+
 def test_the_variance_of_a_gaussian_product_only_falls():
     log_variance = running_reads(GaussianProduct(), ES)[:, WIDTH // 2 :]
     assert bool((jnp.diff(log_variance, axis=0) <= 0).all())

@@ -90,6 +90,16 @@ def play(env, actions):
     return outs
 
 
+def test_parameters_may_be_arrays():
+    """They are part of the compiled program, so environments are equal where all of their values are."""
+    one, same, other = (
+        from_gymnax(Runner(), Params(speed=jnp.array(speed))) for speed in (2.0, 2.0, 3.0)
+    )
+    assert hash(one) != hash(other) and one.parameters != other.parameters
+    assert hash(one.parameters) == hash(same.parameters) and one.parameters == same.parameters
+    assert play(MetaEnv(one, 2), [1])[0][1].next_obs.tolist() == [2, 1, 0]
+
+
 @pytest.mark.parametrize("kind", [Runner, Newer])
 def test_last_observations_are_kept_and_time_limits_truncate(kind):
     adapted = from_gymnax(kind())

@@ -20,7 +20,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from splagger.bridges import HostMetaEnv, from_gymnasium, unwrapped_errors
 from splagger.bridges.checked_env import CheckedEnv
 from splagger.bridges.gym_env import GymEnv
-from splagger.bridges.host import pool_of
+from splagger.bridges.host import close_pools, pool_of
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import EnvError, SettingError
@@ -94,7 +94,7 @@ def test_meta_episodes_equal_those_of_a_jax_environment(episodes, monkeypatch):
     _, expected = play(ours, start(ours))
     assert_same(theirs, expected)
     assert any(out[-1].any() for out in expected)
-    pool_of.cache_clear()
+    close_pools()
 
 
 def test_a_compiled_scan_equals_single_steps():
@@ -119,7 +119,7 @@ def test_any_state_can_be_continued_at_any_time(at):
     state, _ = play(env, start(env), ACTIONS[:at])
     expected = play(env, state, ACTIONS[at:], at)
     for _ in range(2):
-        pool_of.cache_clear()
+        close_pools()
         assert_same(play(env, state, ACTIONS[at:], at), expected)
         assert_same(play(env, state, ACTIONS[at:], at), expected)
 
@@ -127,7 +127,7 @@ def test_any_state_can_be_continued_at_any_time(at):
 def test_only_as_many_environments_as_needed_are_created_and_those_in_use_are_kept():
     env = walk()
     start(env)  # the first call creates one more, to read its layout
-    pool_of.cache_clear()
+    close_pools()
     gym_probes.Walk.created = 0
     state = start(env)
     for seed in range(5):
@@ -182,7 +182,7 @@ def test_a_task_sampler_can_be_chosen():
 def test_a_nondeterministic_environment_starts_new_tasks_and_warns_once():
     env = walk("Restless")
     state, _ = play(env, start(env), ACTIONS[:1])
-    pool_of.cache_clear()
+    close_pools()
     with pytest.warns(
         UserWarning, match=r"Restless is not deterministic.*new tasks replace"
     ) as caught:

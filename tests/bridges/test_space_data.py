@@ -77,6 +77,11 @@ WRONG = [
     (MANY, [0, 0]),
     (spaces.Dict({"a": IMAGE}), {}),
     (spaces.Tuple([IMAGE]), []),
+    (spaces.Discrete(3), -1),
+    (spaces.Discrete(3), 0.5),
+    (spaces.MultiDiscrete([3, 3]), [-1, 2]),
+    (spaces.Box(0, 255, (1,), np.uint8), [0.7]),
+    (spaces.Box(-9, 9, (2,), np.int64), [np.nan, 1]),
 ]
 
 

@@ -48,6 +48,17 @@ def test_a_convolution_equals_its_definition(kernel, stride):
     np.testing.assert_allclose(apply(conv, jnp.asarray(x)), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("side", [5, 8, 9, 10, 16, 84])
+def test_every_row_and_column_is_seen(side):
+    """Without padding, a stride of 2 could leave out the last pixel."""
+    image = Image(side, side, 1)
+    network = create_network(jr.key(0), image, (4, 4))
+    pixels = jnp.asarray(RNG.uniform(size=(8, image.size)), jnp.float32)
+    gradients = jax.jit(jax.vmap(jax.grad(lambda x: network(x).sum())))(pixels)
+    seen = np.asarray(jnp.abs(gradients).sum(axis=0) > 0).reshape(side, side)
+    assert seen.any(axis=0).all() and seen.any(axis=1).all()
+
+
 @pytest.mark.parametrize("sides", [(5, 5), (7, 7), (10, 10), (84, 84), (210, 160), (40, 3), (1, 9)])
 def test_layers_shrink_every_image_to_few_positions(sides):
     image = Image(*sides, 3)

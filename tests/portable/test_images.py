@@ -33,6 +33,7 @@ SEEN = pytest.mark.parametrize(
     [
         pytest.param((CODES, PLAIN), (3, 4), id="codes-and-pixels"),
         pytest.param((CODES,), (4, 5), id="codes", marks=pytest.mark.slow),
+        pytest.param((Image(5, 5, 1), Image(20, 20, 1)), (3, 4), id="small-first"),
         pytest.param((PLAIN,), (3, 4), id="pixels", marks=pytest.mark.slow),
         pytest.param((CODES, PLAIN), (), id="no-convolutions", marks=pytest.mark.slow),
     ],

@@ -261,7 +261,7 @@ def test_invalid_calls_are_refused_in_one_line():
         with pytest.raises(SettingError, match="obs must"):
             player.act(obs)
     player.act(np.zeros(5))
-    for action in (4, -1, [1, 2]):
+    for action in (4, -1, [1, 2], 0.9, "1", None, np.nan):
         with pytest.raises(SettingError, match="action must be one of 0 … 3"):
             player.observe(action, 0.0, np.zeros(5))
     with pytest.raises(SettingError, match="reward must be"):

@@ -15,6 +15,7 @@ from splagger.agents import exports, load
 from splagger.cli import main
 from splagger.cli.train_commands import Grid
 from splagger.errors import RunError, SettingError
+from splagger.methods import METHODS
 from splagger.ppo.settings import Tunables
 from splagger.runs import run as run_module
 from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, SETTINGS, numbers_of
@@ -173,6 +174,10 @@ REFUSED = [
     ({"method": "pearl-vari", "kl_weights": (0.0, 1.0)}, "'pearl-vari' does not use kl_weights"),
     ({"seeds": 2.5}, "seeds must be a whole number, got 2.5"),
     ({"temperatures": (0.2,)}, "method 'splagger' does not use temperatures"),
+    (
+        {"method": replace(METHODS["splagger-softmax"], skip=1.0), "temperatures": (0.2, 0.3)},
+        "method 'splagger-softmax' does not use temperatures",
+    ),
     ({"rates": (1e-3, 1e-3)}, "listed twice"),
     ({"seeds": (1, 1)}, "listed twice"),
     ({"rate": 1e-3}, r"no axis of a sweep 'rate'; did you mean rates\?"),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from splagger.bridges import importing
 from splagger.envs import TMaze
 from splagger.errors import SettingError
+from splagger.methods import Method
 from splagger.runs.run import Run
 from tests.tiny import BATCH, SETTINGS, SWEPT, UPDATES, tiny
 
@@ -93,6 +93,10 @@ REFUSED = [
         {"overrides": SETTINGS | {"network.output_size": 5, "method.reconstruct": True}},
         "network.output_size must be even for 'splagger', .* got 5",
     ),
+    (
+        {"method": "pearl", "overrides": SETTINGS | {"method.skip": 0.5}},
+        "method.skip must be 0 or 1 for 'pearl', got 0.5",
+    ),
     ({"method": "splager"}, r"no method 'splager'; did you mean splagger"),
 ]
 
@@ -161,7 +165,6 @@ def own_module(tmp_path, monkeypatch):
         (tmp_path / "own_method.py").write_text(MODULE.format(read=read))
         sys.modules.pop("own_method", None)
         linecache.clearcache()
-        importing._imported.cache_clear()
         importlib.invalidate_caches()
 
     write()
@@ -189,6 +192,62 @@ def test_custom_code_is_part_of_the_experiment(own_module):
     own_module("jnp.sin(aggregate)")
     assert tiny(method="own_method:method").digest != before
     assert '"code"' not in json.dumps(tiny().describe())  # the commit identifies ours
+
+
+BASE = """
+import jax.numpy as jnp
+from splagger.aggregators import AbstractAggregator
+
+
+class Base(AbstractAggregator):
+    def empty(self, e):
+        return jnp.zeros_like(e)
+
+    def lift(self, e):
+        return {lift}
+
+    def combine(self, a, b):
+        return a + b
+
+    def read(self, aggregate):
+        return aggregate
+
+
+class Mine(Base):
+    pass
+"""
+
+
+def test_an_edit_after_the_import_does_not_rename_the_old_code(own_module, tmp_path, capsys):
+    """The class that was imported still trains, so that its runs keep their digest; a line says so."""
+    before = tiny(method="own_method:method").digest
+    (tmp_path / "own_method.py").write_text(MODULE.format(read="jnp.sin(aggregate)"))
+    linecache.clearcache()
+    assert tiny(method="own_method:method").digest == before
+    assert "was edited after it was imported" in capsys.readouterr().err
+
+
+def test_a_base_class_of_the_same_module_is_part_of_the_experiment(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    digests = set()
+    for number, lift in enumerate(("e", "2 * e", "e")):
+        text = BASE.format(lift=lift)
+        (tmp_path / f"own_base_{number}.py").write_text(text)
+        importlib.invalidate_caches()
+        module = importlib.import_module(f"own_base_{number}")
+        digests.add(tiny(method=Method("mine", aggregator=module.Mine())).digest)
+    assert len(digests) == 2
+
+
+def test_a_class_without_a_file_is_identified_by_its_functions():
+    """As in a notebook or at a prompt, where the same class may be defined again with other code."""
+
+    def typed(lift):
+        names = {"__name__": "typed"}
+        exec(BASE.format(lift=lift), names)
+        return tiny(method=Method("mine", aggregator=names["Mine"]())).digest
+
+    assert typed("e") == typed("e") != typed("2 * e")
 
 
 def test_a_class_is_not_an_environment():

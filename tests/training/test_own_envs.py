@@ -14,7 +14,7 @@ from PIL import Image
 import splagger
 from splagger.agents.loading import recreate
 from splagger.bridges import from_gymnasium
-from splagger.bridges.host import pool_of
+from splagger.bridges.host import close_pools
 from splagger.bridges.resolve import resolve, row_of
 from splagger.cli import main
 from splagger.envs import Env, MetaEnv, TMaze
@@ -81,7 +81,7 @@ def test_a_run_whose_environment_fails_resumes_bit_for_bit_in_a_new_process(
             runner.execute(walking(), tmp_path, save_every=0, show=False)
     folder = RunFolder(tmp_path / walked.path.relative_to(walked.path.parents[2]))
     assert folder.saved_updates()[-1] == 2 and not folder.record().finished
-    pool_of.cache_clear()
+    close_pools()
     assert runner.execute(walking(), tmp_path, show=False)[1]
     assert same_end(folder, walked)
 
