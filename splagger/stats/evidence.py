@@ -169,7 +169,7 @@ class Evidence:
     def differ_in_schedule(self, *all_series: Series) -> bool:
         """Returns whether learning rates are annealed over different numbers of frames: then no frames are comparable."""
         runs = [run for series in all_series for run, _ in self._parts(series)]
-        planned = [run.record.arguments["frames"] for run in runs] or [0]
+        planned = [r.record.arguments.get("frames", r.record.frames) for r in runs] or [0]
         return any(run.anneals for run in runs) and min(planned) < COVERED * max(planned)
 
     def as_in_paper(self, series: Series, until: float = np.inf) -> Chosen | None:

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from splagger.bridges import importing
 from splagger.cli import main
 from splagger.cli.announcements import announce
 from splagger.runs.run import Run
@@ -39,7 +38,6 @@ def test_a_mistake_is_answered_in_one_line(arguments, tmp_path, monkeypatch, cap
     (tmp_path / "splagger_first_hour.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    importing._imported.cache_clear()
     with pytest.raises(SystemExit):
         main(list(arguments))
     line = capsys.readouterr().err
