@@ -220,7 +220,8 @@ def test_unfinished_annealed_runs_have_the_schedule_of_their_planned_frames(tmp_
     short = lambda final: lambda *key: learning(final)(*key)[:21]  # noqa: E731
     frames = frames_between("t-ls") * 40
     write_run(tmp_path, "t-ls", "rnn", short(14), anneal=True)
-    write_run(tmp_path, "t-ls", "amrl", short(8), anneal=True, frames=frames, finished=False)
+    going = {"frames": frames, "reached": frames // 2, "finished": False}
+    write_run(tmp_path, "t-ls", "amrl", short(8), anneal=True, **going)
     (finding,) = Beats(RNN, (OTHER,)).evaluate(Evidence.read(tmp_path)).findings
     assert finding.outcome == UNDECIDED and finding.note.endswith("annealed")
 
