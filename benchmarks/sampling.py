@@ -1,4 +1,4 @@
-"""Most likely actions against sampled ones on MC-LS: `python -m benchmarks.sampling`, 20 minutes on two cores.
+"""Most likely actions against sampled ones on MC-LS: `python -m benchmarks.sampling`, half an hour on two cores.
 
 Trains four small SplAgger-noRNN agents at a constant rate and evaluates each of them every 384,000 frames, once with the
 most likely actions, as all evaluations in training do, and once with sampled ones, as its rollouts do.

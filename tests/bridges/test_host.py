@@ -7,6 +7,8 @@ import logging
 import os
 import signal
 import warnings
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 import equinox as eqx
 import gymnasium
@@ -17,10 +19,11 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
-from splagger.bridges import HostMetaEnv, from_gymnasium, unwrapped_errors
+from splagger.bridges import HostMetaEnv, from_gymnasium, host, unwrapped_errors
 from splagger.bridges.checked_env import CheckedEnv
 from splagger.bridges.gym_env import GymEnv
 from splagger.bridges.host import close_pools, pool_of
+from splagger.bridges.workers import WorkerPool
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import EnvError, SettingError
@@ -440,3 +443,27 @@ def test_an_episode_that_terminates_at_its_time_limit_is_not_truncated():
     _, outs = play(env, start(env))
     terminated, truncated = (np.stack([out[i] for out in outs]) for i in (4, 5))
     assert terminated.any() and not truncated.any()
+
+
+def test_the_oldest_pools_are_closed_and_made_again_if_needed(monkeypatch):
+    monkeypatch.setattr(host, "MOST_POOLS", 2)
+    close_pools()
+    envs = [walk(episodes=episodes) for episodes in (1, 2, 3)]
+    expected, oldest = play(envs[0], start(envs[0])), pool_of(envs[0])
+    assert oldest.envs
+    for env in envs[1:]:
+        start(env)
+    assert list(host._pools) == envs[1:] and not oldest.envs
+    assert_same(play(envs[0], start(envs[0])), expected)
+    newest = pool_of(envs[0])
+    close_pools()
+    assert not host._pools and not newest.envs
+
+
+@pytest.mark.parametrize("answered, message", [(False, "could not start"), (True, "killed")])
+def test_a_worker_that_never_answered_could_not_start(answered, message):
+    pool, future = WorkerPool.__new__(WorkerPool), Future()
+    pool.name, pool.answered = "gym:mine", answered
+    future.set_exception(BrokenProcessPool())
+    with pytest.raises(EnvError, match=f"gym:mine: a worker process .*{message}"):
+        pool._result(future)
