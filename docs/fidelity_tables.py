@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 
 from docs.table_parts import ROOT, evidence, markdown, measured
+from splagger.paper.claims import BEYOND
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
@@ -138,6 +139,34 @@ def _planning_fresh(method: str, changed: str) -> Any:
         if folder.record().overrides == overrides and folder.record().plan["rates"] == [0.001]
     ]
     return found.curves()
+
+
+def planning_agents() -> str:
+    """How agents with fresh seeds end on the Planning Game, and how high they were before."""
+    methods = ("rnn", "splagger", "splagger-nosplit", "amrl")
+    head = ("memory", "rate", "agents", f"ever above {BEYOND:.2f}", "above it at the end")
+    head += ("at the end below 16", "mean at the end", "median at the end")
+    return markdown(head, (_agents_row(method) for method in methods))
+
+
+def _agents_row(method: str) -> tuple[str, ...]:
+    chosen = evidence().unbiased(Series("planning", method))
+    assert chosen is not None
+    ends, best = at_the_end(chosen.curves), _best_twentieth(chosen.curves)
+    counts = ((best > BEYOND).sum(), (ends > BEYOND).sum(), (ends < 16).sum())
+    cells = (f"{chosen.rate:g}", str(len(ends)), *map(str, counts))
+    return (
+        style_of(method).label,
+        *cells,
+        interval(estimate(_mean, ends)),
+        f"{np.median(ends):.2f}",
+    )
+
+
+def _best_twentieth(curves: np.ndarray) -> np.ndarray:
+    """The highest mean return of each agent over a twentieth of training."""
+    windows = np.lib.stride_tricks.sliding_window_view(curves, curves.shape[1] // 20, axis=1)
+    return windows.mean(axis=-1).max(axis=-1)
 
 
 def mc_ls_falls() -> str:
