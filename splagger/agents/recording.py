@@ -1,5 +1,6 @@
 """Records a trained agent as a GIF."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,25 @@ def watch(
     images = [Image.fromarray(frame).quantize(64) for frame in frames]
     with writing(path):
         images[0].save(
-            path, save_all=True, append_images=images[1:], duration=int(1000 / fps), loop=0
+            path,
+            save_all=True,
+            append_images=images[1:],
+            duration=_durations(len(images), fps),
+            loop=0,
         )
     return total
+
+
+def _durations(pictures: int, fps: int) -> list[int]:
+    """Returns how long each picture is shown, in milliseconds, so that `fps` pictures per second are shown on average.
+
+    GIF files store hundredths of a second: a constant duration of 1/60 s would be cut to 1/100 s.
+
+    >>> _durations(6, 60)
+    [20, 10, 20, 20, 10, 20]
+    """
+    starts = [round(100 * k / fps) for k in range(pictures + 1)]
+    return [10 * (after - start) for start, after in itertools.pairwise(starts)]
 
 
 def _check_path(path: Path) -> None:

@@ -97,7 +97,7 @@ class TorchMemory(Module):
     def first_output(self) -> Tensor:
         """Returns the output before the first step: that for one all-zero input, which is not kept."""
         zero = self.input_weight.new_zeros(self.input_weight.shape[1])
-        return self.step(self.start(), zero, torch.tensor(False))[1]
+        return self.step(self.start(), zero, zero.new_zeros((), dtype=torch.bool))[1]
 
     def _step(self, state, inputs, reset):
         reset = reset[..., None]

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 import pandas
 import pytest
-from PIL import Image
+from PIL import Image, ImageSequence
 
 import splagger
 from splagger.agent import Actor
@@ -211,6 +211,15 @@ def test_watch_writes_an_animated_gif(player, tmp_path):
     assert earned in {4.0 * right - 3.0 * (4 - right) for right in range(5)}
     with Image.open(tmp_path / "watch.gif") as picture:
         assert picture.format == "GIF" and picture.n_frames > 1
+
+
+@pytest.mark.parametrize("fps", [15, 60])
+def test_a_gif_shows_as_many_pictures_per_second_as_asked_for(player, tmp_path, fps):
+    splagger.watch(player, tmp_path / "watch.gif", seed=1, fps=fps)
+    pictures = len(splagger.watch(player, seed=1))
+    with Image.open(tmp_path / "watch.gif") as picture:
+        shown = sum(frame.info["duration"] for frame in ImageSequence.Iterator(picture))
+    assert abs(shown - 1000 * pictures / fps) <= 10
 
 
 def test_watch_depends_on_its_seed_alone_also_if_latents_are_sampled(tmp_path, player, monkeypatch):

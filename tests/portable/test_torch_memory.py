@@ -116,3 +116,9 @@ def test_other_memories_are_refused_in_one_line(tmp_path):
         torch_memory.from_file(tmp_path / "cnp.npz")
     with pytest.raises(SettingError, match="skip must lie in 0 … 1, got 2"):
         torch_memory.TorchMemory(D, skip=2.0)
+
+
+@needs_torch
+def test_the_first_output_is_computed_on_the_device_of_the_module():
+    memory = torch_memory.TorchMemory(D, width=8, output_size=4).to("meta")
+    assert memory.first_output().device.type == "meta"
