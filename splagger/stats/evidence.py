@@ -84,6 +84,9 @@ class Evidence:
 
     def __init__(self, runs: Sequence[RecordedRun], analyses: Path | None = None):
         self.runs, self.analyses = list(runs), analyses
+        self._runs_of: dict[tuple[str, str], list[RecordedRun]] = {}
+        for run in self.runs:
+            self._runs_of.setdefault(run.name, []).append(run)
         self._members: dict[Series, Members | None] = {}
         self._pilots: dict[Series, tuple[RecordedRun, Members] | None] = {}
         self._values: dict[AnalysisKey, dict[str, AnalysisValues]] = {}
@@ -141,7 +144,7 @@ class Evidence:
 
     def _found(self, series: Series) -> list[tuple[RecordedRun, Members]]:
         """Returns all runs of `series` with the registered settings, each with its members of that series."""
-        runs = [run for run in self.runs if run.name == series.name and _has_default_settings(run)]
+        runs = [run for run in self._runs_of.get(series.name, ()) if _has_default_settings(run)]
         wanted = [(run, series.settings(default_settings(run.record))) for run in runs]
         return [(run, run.members[s]) for run, s in wanted if s in run.members]
 
