@@ -1,12 +1,13 @@
 """The tables of docs/fidelity.md: PEARL's noise, SplAgger beside the RNN on the Planning Game, long runs on MC-LS."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas
 
 from docs.table_parts import ROOT, evidence, markdown, measured
-from splagger.paper.claims import BEYOND
+from splagger.paper.claims import BEYOND, learned
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
@@ -143,30 +144,51 @@ def _planning_fresh(method: str, changed: str) -> Any:
 
 def planning_agents() -> str:
     """How agents with fresh seeds end on the Planning Game, and how high they were before."""
-    methods = ("rnn", "splagger", "splagger-nosplit", "amrl")
-    head = ("memory", "rate", "agents", f"ever above {BEYOND:.2f}", "above it at the end")
-    head += ("at the end below 16", "mean at the end", "median at the end")
-    return markdown(head, (_agents_row(method) for method in methods))
+    return _agents("planning", ("rnn", "splagger", "splagger-nosplit", "amrl"), BEYOND, low=16)
 
 
-def _agents_row(method: str) -> tuple[str, ...]:
-    chosen = evidence().unbiased(Series("planning", method))
+def agreement_agents() -> str:
+    """How many agents with fresh seeds learn T-Maze Agreement, how many fall back, and how they end."""
+    names = (
+        "splagger",
+        *(f"splagger-{name}" for name in ("avgmax", "softmax", "wsoftmax", "wavg", "avg")),
+        "rnn",
+    )
+    return _agents("t-agreement", names, learned("t-agreement"), low=12)
+
+
+def _agents(env: str, methods: Sequence[str], level: float, low: float) -> str:
+    head = ("memory", "rate", "agents", f"ever above {level:.4g}", f"below {low:g} after that")
+    head += (
+        "above it at the end",
+        f"at the end below {low:g}",
+        "mean at the end",
+        "median at the end",
+    )
+    return markdown(head, (_agents_row(Series(env, method), level, low) for method in methods))
+
+
+def _agents_row(series: Series, level: float, low: float) -> tuple[str, ...]:
+    chosen = evidence().unbiased(series)
     assert chosen is not None
-    ends, best = at_the_end(chosen.curves), _best_twentieth(chosen.curves)
-    counts = ((best > BEYOND).sum(), (ends > BEYOND).sum(), (ends < 16).sum())
-    cells = (f"{chosen.rate:g}", str(len(ends)), *map(str, counts))
+    ends, twentieths = at_the_end(chosen.curves), _twentieths(chosen.curves)
+    above = np.maximum.accumulate(twentieths > level, axis=1)
+    falls = (above & (twentieths < low)).any(axis=1)
+    counts = (above[:, -1].sum(), falls.sum(), (ends > level).sum(), (ends < low).sum())
     return (
-        style_of(method).label,
-        *cells,
+        style_of(series.method).label,
+        f"{chosen.rate:g}",
+        str(len(ends)),
+        *map(str, counts),
         interval(estimate(_mean, ends)),
         f"{np.median(ends):.2f}",
     )
 
 
-def _best_twentieth(curves: np.ndarray) -> np.ndarray:
-    """The highest mean return of each agent over a twentieth of training."""
-    windows = np.lib.stride_tricks.sliding_window_view(curves, curves.shape[1] // 20, axis=1)
-    return windows.mean(axis=-1).max(axis=-1)
+def _twentieths(curves: np.ndarray) -> np.ndarray:
+    """The mean returns of each agent over all windows of a twentieth of training."""
+    width = curves.shape[1] // 20
+    return np.lib.stride_tricks.sliding_window_view(curves, width, axis=1).mean(axis=-1)
 
 
 def mc_ls_falls() -> str:

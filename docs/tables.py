@@ -35,6 +35,7 @@ from docs.catalog_tables import (
 )
 from docs.cluster_tables import cluster_cost, cluster_overhead, cluster_storm
 from docs.fidelity_tables import (
+    agreement_agents,
     mc_ls_falls,
     mc_ls_sampling,
     pearl_noise,
@@ -90,6 +91,7 @@ TABLES: dict[str, Callable[[], str]] = {
         planning_by_rate,
         planning_details,
         planning_agents,
+        agreement_agents,
         planning_bypass,
         speed,
         speed_by_task,
