@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
+from splagger.errors import SettingError
 from splagger.images import Image
 from splagger.memory import (
     Decoder,
@@ -240,10 +241,20 @@ def _empty_where(task_done, empty: Memory, memory: Memory) -> Memory:
     return jax.tree.map(lambda e, m: jnp.where(task_done, e, m), empty, memory)
 
 
+def check_precision() -> None:
+    """Raises if JAX computes in 64 bits: agents, their files and their kernels are made of 32-bit numbers."""
+    if jax.config.jax_enable_x64:
+        raise SettingError(
+            "splagger computes with 32-bit numbers, but JAX is set to 64 bits: unset JAX_ENABLE_X64, or call splagger "
+            "inside `with jax.enable_x64(False):`"
+        )
+
+
 def build(
     key: Key[Array, ""], method: Method, interface: Interface, network: Network | None = None
 ) -> Agent:
     """Builds an untrained agent; vmap it over keys for many seeds."""
+    check_precision()
     network = network or Network()
     embedding_key, memory_key, policy_key, decoder_key = jr.split(key, 4)
     obs_size, space, horizon, images = interface

@@ -14,4 +14,5 @@ from splagger.aggregators.weighted import GaussianProduct as GaussianProduct
 from splagger.aggregators.weighted import Softmax as Softmax
 from splagger.aggregators.weighted import WeightedMean as WeightedMean
 from splagger.aggregators.weighted import WeightedSoftmax as WeightedSoftmax
+from splagger.aggregators.weighted import at_least as at_least
 from splagger.aggregators.weighted import temperatures as temperatures

@@ -33,7 +33,7 @@ def _read_weighted(aggregate):
     return numerator / jnp.where(denominator == 0, 1.0, denominator)
 
 
-def _at_least(temperature):
+def at_least(temperature):
     """Returns the temperature, or the lowest one. A negative temperature would turn the maximum into a minimum."""
     return jnp.maximum(temperature, LOWEST_TEMPERATURE)
 
@@ -55,7 +55,7 @@ class Softmax(AbstractAggregator):
         return _empty_weighted(e, e)
 
     def lift(self, e):
-        return e / _at_least(self.temperature), e, jnp.ones_like(e)
+        return e / at_least(self.temperature), e, jnp.ones_like(e)
 
     def combine(self, a, b):
         return _combine_weighted(a, b)
@@ -80,7 +80,7 @@ class WeightedSoftmax(AbstractAggregator):
 
     def lift(self, e):
         values, logits = _halves(self, e)
-        return logits / _at_least(self.temperature), values, jnp.ones_like(values)
+        return logits / at_least(self.temperature), values, jnp.ones_like(values)
 
     def combine(self, a, b):
         return _combine_weighted(a, b)

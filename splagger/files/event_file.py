@@ -25,7 +25,7 @@ class EventFile:
         folder.mkdir(parents=True, exist_ok=True)
         now = time.time_ns()
         name = f"events.out.tfevents.{now // 10**9}.{platform.node()}.{os.getpid()}.{now % 10**9}"
-        self.file = open(folder / name, "wb", buffering=0)  # noqa: SIM115
+        self.path = folder / name
         self._write(0, _field(3, _VERSION))
         if first_step is not None:
             self._write(first_step, _field(7, _SESSION_START))
@@ -38,14 +38,13 @@ class EventFile:
         ]
         self._write(step, _field(5, b"".join(values)))
 
-    def close(self) -> None:
-        self.file.close()
-
     def _write(self, step: int, content: bytes) -> None:
         """Appends an Event: wall time, step, and one of file version, summary and session log."""
         event = b"\x09" + struct.pack("<d", time.time()) + b"\x10" + _varint(step) + content
         length = struct.pack("<Q", len(event))
-        self.file.write(length + _checksum(length) + event + _checksum(event))
+        # Opened for each record: a run of a thousand members would hold more files than most systems allow.
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(length + _checksum(length) + event + _checksum(event))
 
 
 def _field(number: int, content: bytes) -> bytes:

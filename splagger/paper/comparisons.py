@@ -277,6 +277,8 @@ class Sooner:
         if lacking := _lacking(evidence, self.first, other):
             return Finding(about, UNDECIDED, note=lacking)
         chosen = _over_shared_frames(evidence, self.first, other)
+        if min(len(c.frames) for c in chosen) < 2:
+            return Finding(about, UNDECIDED, note="only evaluated before training")
         (first, early), (second, late) = (self._frames(c.frames, c.curves) for c in chosen)
         effect = estimate(difference, np.log2(second), np.log2(first))
         outcome = decide(effect, self.region)

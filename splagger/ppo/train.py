@@ -22,7 +22,7 @@ import optax
 from jaxtyping import Array, Float, Int, Key, Shaped
 
 from splagger.agent import Agent, Normalizers, build, first_steps
-from splagger.aggregators import temperatures
+from splagger.aggregators import at_least, temperatures
 from splagger.memory import Transition
 from splagger.ppo import faults, losses
 from splagger.ppo.buffer import Buffer, insert
@@ -340,9 +340,11 @@ def _flat(x: Shaped[Array, "T N ..."]) -> Shaped[Array, "B ..."]:
 def _set_temperature(agent: Agent, temperature) -> Agent:
     """Sets the initial temperature of an aggregator that has one; if it has several, of the first, and scales the others."""
     where = lambda agent: temperatures(agent.memory.aggregation.aggregator)  # noqa: E731
-    built = where(agent)
-    initial = [jnp.asarray(temperature, jnp.float32) * (one / built[0]) for one in built]
-    return eqx.tree_at(where, agent, initial) if built else agent
+    built = [at_least(one) for one in where(agent)]
+    first = at_least(jnp.asarray(temperature, jnp.float32))
+    return (
+        eqx.tree_at(where, agent, [first * (one / built[0]) for one in built]) if built else agent
+    )
 
 
 def _empty_buffer(config: Config) -> Buffer:

@@ -79,7 +79,9 @@ def read_values(folder: str | Path) -> "pandas.DataFrame":
         wanted = _description(folder).get(VALUES_DIGEST)
         if wanted not in (None, sha256(data)):
             raise _damaged(path, "its content is not what was written")
-        table: Any = pandas.read_csv(io.BytesIO(data)).fillna({"dimension": 0})
+        # A method may be called "null" or "NA"; only an empty dimension is missing.
+        empty: Any = {"keep_default_na": False, "na_values": {"dimension": [""]}}
+        table: Any = pandas.read_csv(io.BytesIO(data), **empty).fillna({"dimension": 0})
         return table[list(Value._fields)].astype({"seed": int, "step": int, "dimension": int})
     except FileNotFoundError:
         raise RunError(f"{folder} holds no analysis: there is no {path}") from None

@@ -42,16 +42,18 @@ class Axis:
     newer: bool = False
 
 
-def first_temperature(aggregator: Any) -> float:
-    """Returns the temperature of a described aggregator or of the first one inside it; 0 if there is none.
+def first_temperature(aggregator: Any) -> float | None:
+    """Returns the temperature of a described aggregator or of the first one inside it; None if there is none.
 
     >>> first_temperature({"kind": "Halves", "second": {"kind": "Softmax", "temperature": 0.1}})
     0.1
     """
     if not isinstance(aggregator, Mapping):
-        return 0.0
-    inner = [first_temperature(part) for part in aggregator.values()]
-    return float(aggregator.get("temperature") or next(filter(None, inner), 0.0))
+        return None
+    if aggregator.get("temperature") is not None:
+        return float(aggregator["temperature"])
+    inner = map(first_temperature, aggregator.values())
+    return next((found for found in inner if found is not None), None)
 
 
 AXES = (
@@ -84,11 +86,11 @@ AXES = (
         "temperature",
         "temperatures",
         "temperature",
-        lambda plan: (first_temperature(plan["method"].get("aggregator")),),
+        lambda plan: (first_temperature(plan["method"].get("aggregator")) or 0.0,),
         "Initial temperatures of softmax aggregators; of the first, if they differ.",
         Rate,
         needs=lambda plan: (
-            first_temperature(plan["method"].get("aggregator")) > 0
+            first_temperature(plan["method"].get("aggregator")) is not None
             and plan["method"].get("skip", 0) < 1
         ),
     ),

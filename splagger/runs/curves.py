@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas
 
 CURVES = "curves.csv"
+IDENTITY = ("update", "frames", *(axis.name for axis in AXES))  # columns that name an evaluation
 
 
 def format_curves(rows: Sequence[dict[str, Any]]) -> str:
@@ -67,6 +68,11 @@ def parse_curves(
     missing = [name for name in columns or () if name not in frame]
     if missing:
         raise damaged(path, f"it has no column {missing[0]!r}")
+    for name in frame if len(frame) else ():
+        if not pandas.api.types.is_numeric_dtype(frame[name]):
+            raise damaged(path, f"its column {name!r} holds something else than numbers")
+        if name in IDENTITY and frame[name].isna().any():
+            raise damaged(path, f"its column {name!r} lacks numbers")
     return frame
 
 

@@ -6,9 +6,13 @@ import hashlib
 import inspect
 import json
 import types
-from typing import Any, Protocol, runtime_checkable
+import typing
+from typing import Any
+
+import numpy as np
 
 from splagger.files.storage import warn
+from splagger.ranges import type_hints
 
 # Newer fields are left out of the description at their defaults, so that old digests stay valid.
 NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
@@ -17,19 +21,19 @@ NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
 _NAMING = ("__module__", "__qualname__", "__doc__", "__firstlineno__")  # of a class
 
 
-@runtime_checkable
-class Describes(Protocol):
-    """An object with its own description of what determines its behavior."""
-
-    def describe(self) -> dict[str, Any]: ...
-
-
 def plain(value: Any) -> Any:
-    """Returns settings as JSON data, with all their fields; equal settings give equal data."""
-    if isinstance(value, Describes) and not isinstance(value, type):
+    """Returns settings as JSON data, with all their fields; equal settings give equal data.
+
+    A bridge to another library describes itself by its method `describe`. Methods of that name in other packages may
+    mean anything, and are not called.
+    """
+    own = _function(getattr(type(value), "describe", None))
+    if own and is_from_this_package(own):
         return value.describe()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        floats = _float_fields(type(value))
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {k: float(v) if k in floats and type(v) is int else v for k, v in fields.items()}
         fields = {k: v for k, v in fields.items() if (k, v) not in NEWER_FIELDS.items()}
         return {"kind": type(value).__name__, **_code(type(value)), **fields}
     return [plain(v) for v in value] if isinstance(value, tuple) else value
@@ -41,9 +45,21 @@ def digest_of(description: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def is_from_this_package(kind: type) -> bool:
-    """Returns whether a class is defined in this package."""
+def is_from_this_package(kind: type | types.FunctionType) -> bool:
+    """Returns whether a class or a function is defined in this package."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+@ft.cache
+def _float_fields(kind: type) -> frozenset[str]:
+    """The fields that hold floats, whose whole values may be written as integers: skip=1 is skip=1.0."""
+    try:
+        hints = type_hints(kind)
+    except Exception:  # annotations that cannot be evaluated, in a class of the user
+        return frozenset()
+    bare = {name: getattr(hint, "__origin__", hint) for name, hint in hints.items()}
+    kinds = {name: {hint, *typing.get_args(hint)} for name, hint in bare.items()}
+    return frozenset(name for name, found in kinds.items() if float in found and int not in found)
 
 
 def _code(kind: type) -> dict[str, str]:
@@ -78,9 +94,18 @@ def _source_of_one(kind: type) -> str:
     except (OSError, TypeError):
         own = {name: value for name, value in vars(kind).items() if name not in _NAMING}
         functions = {name: f for name, value in own.items() if (f := _function(value))}
-        found = {name: _constant(f.__code__) for name, f in functions.items()}
+        found = {name: _text_of(f) for name, f in functions.items()}
         found |= {name: repr(v) for name, v in own.items() if isinstance(v, int | float | str)}
+        others = {name: _value(v) for name, v in own.items() if not name.startswith("_")}
+        found |= {name: text for name, text in others.items() if text and name not in found}
         return repr(sorted(found.items()))
+
+
+def _text_of(function: types.FunctionType) -> str:
+    """The instructions of a function, and the defaults of its arguments if it has any."""
+    named = sorted((function.__kwdefaults__ or {}).items())
+    defaults = [_value(value) for value in (*(function.__defaults__ or ()), *named)]
+    return _constant(function.__code__) + "".join(filter(None, map(str, defaults)))
 
 
 def _function(value: Any) -> types.FunctionType | None:
@@ -96,3 +121,21 @@ def _constant(value: Any) -> str:
         constants = [_constant(constant) for constant in value.co_consts]
         return repr((value.co_code.hex(), constants, value.co_names, value.co_varnames))
     return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
+
+
+def _value(value: Any) -> str | None:
+    """A class attribute or a default as text; None for objects whose text may depend on the process."""
+    if isinstance(value, tuple | list | set | frozenset):
+        parts = [_value(part) for part in value]
+        ordered = parts if isinstance(value, tuple | list) else sorted(map(str, parts))
+        return None if None in parts else repr(ordered)
+    if isinstance(value, dict):
+        return _value([*value.items()])
+    if hasattr(value, "__array__") and hasattr(value, "dtype"):
+        array = np.asarray(value)
+        return repr((str(array.dtype), array.shape, array.tobytes()))
+    return (
+        repr(value)
+        if isinstance(value, bool | int | float | complex | str | bytes | None)
+        else None
+    )

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from splagger.agent import check_precision
 from splagger.aggregators import AbstractAggregator, check_aggregator
 from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
@@ -24,7 +27,7 @@ from splagger.ranges import Frames, Members, Size, check
 from splagger.registry import EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.describe import digest_of, is_from_this_package, plain
-from splagger.runs.settings import override
+from splagger.runs.settings import override, without_numpy
 from splagger.tables import lookup
 
 Number = float | int
@@ -58,7 +61,7 @@ class Run:
         method: str | Method,
         frames: Number | None = None,
         overrides: Mapping[str, Any] | None = None,
-        episodes: int | None = None,
+        episodes: int | np.integer | None = None,
         race: bool = False,
         **axes: Any,
     ) -> "Run":
@@ -72,9 +75,10 @@ class Run:
         - `race`: stop rates that are clearly behind at 10, 25 and 50% of training, see `splagger.training.race`.
         - `axes`: values of any axis of `AXES` by its plural (rates, seeds, kl_weights, …). `seeds` may be a count.
         """
+        check_precision()
         row = resolve(env)
-        row = row if episodes is None else row.with_meta(episodes=episodes)
-        overrides = _settings(row) | dict(overrides or {})
+        row = row if episodes is None else row.with_meta(episodes=without_numpy(episodes))
+        overrides = _settings(row) | without_numpy(overrides or {})
         row, chosen = override(row, _method(method), overrides)
         if "env.kwargs" in overrides:  # recorded in one spelling
             del overrides["env.kwargs"]
@@ -205,6 +209,7 @@ class Run:
         self._check_axes_matter()
         self._check_sizes()
         self._check_environment()
+        self._check_aggregator()
 
     def _check_axes_matter(self) -> None:
         """Refuses to sweep an axis that the method does not use: all members would be the same agent."""
@@ -219,10 +224,7 @@ class Run:
         output, latent = network.output_size, self.method.latent
         latent.size(output)
         if self.method.bottleneck:
-            aggregator = self.method.aggregator
-            output = SplitAggregation(
-                aggregator, output, int(output * self.method.skip)
-            ).output_size
+            output = self._aggregation(output).output_size
             latent.size(output)
             if 0 < self.method.skip < 1 and not isinstance(latent, Deterministic):
                 raise SettingError(
@@ -256,8 +258,18 @@ class Run:
         trial(meta)
         if isinstance(meta, MetaEnv):
             check_env(meta.env)
-        if self.method.skip < 1 and not _is_tested(self.method.aggregator):
+
+    def _check_aggregator(self) -> None:
+        if self.method.skip == 1:
+            return
+        if not _is_tested(self.method.aggregator):
             check_aggregator(self.method.aggregator)
+        if not self.method.bottleneck:  # raises if the aggregator cannot read so many neurons
+            self._aggregation(self.row.network.width(self.method)).output_size  # noqa: B018
+
+    def _aggregation(self, width: int) -> SplitAggregation:
+        """The aggregation of so many neurons, as the memory will contain it."""
+        return SplitAggregation(self.method.aggregator, width, int(width * self.method.skip))
 
 
 def _plan(row: EnvRow, method: Method) -> dict[str, Any]:

@@ -46,6 +46,20 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
     return row.with_meta(env=new["env"]), new["method"]
 
 
+def without_numpy(value: Any) -> Any:
+    """Returns the value with numbers and lists of Python instead of those of NumPy and JAX.
+
+    >>> import numpy as np
+    >>> without_numpy({"ppo.envs": np.int64(2), "network.hidden": np.array([8, 4])})
+    {'ppo.envs': 2, 'network.hidden': [8, 4]}
+    """
+    if isinstance(value, Mapping):
+        return {name: without_numpy(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(without_numpy, value))
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _convert(path: str, value: Any, kind: Any) -> Any:
     """Converts a value or a string to the field's type; in a string, commas separate several values."""
     if path == "env.kwargs" and isinstance(value, Mapping):

@@ -91,8 +91,13 @@ def improvement(better: np.ndarray, worse: np.ndarray) -> Reduced:
     >>> float(improvement(np.array([1.0, 2.0]), np.array([0.0, 2.0])))
     0.625
     """
-    pairs = better[..., :, None] - worse[..., None, :]
-    return ((pairs > 0) + (pairs == 0) / 2).mean(axis=(-2, -1))
+    size = worse.shape[-1]
+    rows, columns = better.reshape(-1, better.shape[-1]), np.sort(worse, axis=-1).reshape(-1, size)
+    pairs = zip(rows, columns, strict=True)
+    # Twice the number of pairs that X wins: twice the Y below X, and once those equal to it.
+    wins = [(y.searchsorted(x, "left") + y.searchsorted(x, "right")).sum() for x, y in pairs]
+    found = np.reshape(wins, better.shape[:-1]) / (2 * size * better.shape[-1])
+    return found if found.ndim else found[()]
 
 
 def difference(better: np.ndarray, worse: np.ndarray) -> Reduced:

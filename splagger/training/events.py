@@ -28,7 +28,3 @@ class Events:
         """Writes one evaluation of a member."""
         skipped = (*Point._fields, "update", "frames")
         self.files[point].add(row["frames"], {k: v for k, v in row.items() if k not in skipped})
-
-    def close(self) -> None:
-        for file in self.files.values():
-            file.close()

@@ -112,9 +112,6 @@ class Execution:
                         (stopped,) = hosts.anywhere(stop.requested)
         except AbandonedError:
             raise Interrupted(self._kept(time.monotonic() - saved), abandoned=True) from None
-        finally:
-            if events:
-                events.close()
         if not self.health.alive:
             self._fail()
         self._save(program.pack(state), done=self.update >= self.config.updates)

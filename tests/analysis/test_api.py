@@ -19,7 +19,14 @@ from splagger.analysis.inputs import meta_episode
 from splagger.analysis.options import Options as DefinedOptions
 from splagger.cli import main
 from splagger.errors import RunError, SettingError
-from splagger.runs.analyses import DIGEST, VALUES_DIGEST, read_description, read_values
+from splagger.runs.analyses import (
+    DIGEST,
+    VALUES_DIGEST,
+    Value,
+    read_description,
+    read_values,
+    write_analysis,
+)
 from tests.cli.test_cli import refused
 from tests.close import assert_close
 from tests.tiny import contents, tiny
@@ -129,6 +136,12 @@ def test_an_environment_of_another_size_is_recorded_as_changed(everything):
     changed = ENVS["tiny"].with_meta(episodes=3)
     fresh_agents = subjects.fresh(METHODS["splagger"], changed, [0])
     assert not api._usual(fresh_agents)
+
+
+@pytest.mark.parametrize("name", ["null", "NA", "nan", ""])
+def test_a_method_may_have_any_name(tmp_path, name):
+    write_analysis(tmp_path, [Value(name, 0, 1, 0, 2.5)], {})
+    assert read_values(tmp_path).values.tolist() == [[name, 0, 1, 0, 2.5]]
 
 
 def test_the_same_command_writes_the_same_values(everything, tmp_path):

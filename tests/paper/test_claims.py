@@ -304,6 +304,13 @@ def test_sooner_compares_frames_and_counts_seeds_that_never_reach_the_level(tmp_
     assert "0 and 5 seeds never reach the level" in finding.note
 
 
+def test_runs_that_were_evaluated_once_do_not_compare_frames(tmp_path):
+    found = evidence(tmp_path, rnn=lambda rate, seed: [2.0], amrl=lambda rate, seed: [3.0])
+    (finding,) = Sooner(RNN, (Series("t-ls", "amrl"),), 14.6).evaluate(found).findings
+    assert (finding.outcome, finding.effect) == (UNDECIDED, None)
+    assert finding.note == "only evaluated before training"
+
+
 def test_seeds_that_never_reach_the_level_neither_confirm_nor_refute(tmp_path):
     steps = lambda at: lambda rate, seed: np.where(np.arange(41) < at, 2.0, 16.0)  # noqa: E731
     found = evidence(tmp_path, rnn=steps(29), pearl=steps(99), cnp=steps(30))

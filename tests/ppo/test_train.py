@@ -10,8 +10,9 @@ import numpy as np
 import optax
 import pytest
 
-from splagger import METHODS
+from splagger import METHODS, Method
 from splagger.aggregators import Halves, Softmax, StraightThrough, temperatures
+from splagger.aggregators.weighted import LOWEST_TEMPERATURE
 from splagger.envs import MetaEnv, TMaze
 from splagger.ppo import train
 from splagger.ppo.rollout import collect
@@ -157,6 +158,16 @@ def test_the_temperature_setting_is_the_initial_temperature():
         initial = jax.jit(lambda t, b=build: temperatures(b(t).memory.aggregation.aggregator))
         for first in (0.7, 0.1):
             assert initial(first) == [np.float32(first) * ratio for ratio in ratios]
+
+
+@pytest.mark.parametrize(
+    "aggregator", [Softmax(0.0), Halves(Softmax(0.0), Softmax(0.0005)), Softmax(-1.0)], ids=str
+)
+def test_temperatures_below_the_lowest_one_start_there(aggregator):
+    config = replace(tiny("splagger-softmax", MAZE), method=Method("mine", aggregator=aggregator))
+    state = train.init(config, TUNABLES._replace(temperature=0.0), jr.key(0))
+    found = temperatures(state.agent.memory.aggregation.aggregator)
+    assert found == [np.float32(LOWEST_TEMPERATURE)] * len(found)
 
 
 def test_the_entropy_weight_raises_the_entropy():

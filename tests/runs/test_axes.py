@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from splagger.agents import exports, load
+from splagger.aggregators import Halves, Softmax
 from splagger.cli import main
 from splagger.cli.train_commands import Grid
 from splagger.errors import RunError, SettingError
-from splagger.methods import METHODS
+from splagger.methods import METHODS, Method
 from splagger.ppo.settings import Tunables
 from splagger.runs import run as run_module
 from splagger.runs.axes import AXES, BY_PLURAL, PLURALS, SETTINGS, numbers_of
@@ -155,6 +156,12 @@ def test_values_may_be_iterators_and_scalars_of_arrays():
 
 def test_a_temperature_inside_another_aggregator_is_the_methods_default():
     assert tiny(method=SWEPT).values("temperatures") == (0.3,)
+
+
+def test_a_temperature_of_zero_is_a_temperature():
+    method = Method("mine", aggregator=Halves(Softmax(0.0), Softmax(0.5)))
+    assert tiny(method=method).values("temperatures") == (0.0,)
+    assert tiny(method=method, temperatures=(0.1, 0.2)).values("temperatures") == (0.1, 0.2)
 
 
 REFUSED = [

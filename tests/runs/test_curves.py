@@ -93,3 +93,11 @@ def test_a_newer_axis_has_its_default_in_older_curves(tmp_path, monkeypatch):
     assert found.to_dict("records") == [{"return": 2.0, "clip": 0.05}]
     with pytest.raises(RunError, match="it has no column 'kl_weight'"):
         parse_curves(data, tmp_path, ["kl_weight", "return"], plan)
+
+
+@pytest.mark.parametrize("row", ["2,80,ab", "2,,1.0", "x,80,1.0"])
+def test_cells_that_are_no_numbers_are_reported(tmp_path, row):
+    """Curves of version 0.1 have no digest that would show the damage."""
+    (tmp_path / CURVES).write_text(f"update,frames,return\n1,40,nan\n{row}\n")
+    with pytest.raises(RunError, match=r"curves\.csv is damaged \(its column '\w+' "):
+        read_curves(tmp_path)

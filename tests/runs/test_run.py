@@ -1,5 +1,6 @@
 """Descriptions of runs: what names an experiment, how it is made again, and what is refused."""
 
+import dataclasses
 import importlib
 import json
 import linecache
@@ -7,11 +8,16 @@ import math
 import sys
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
+from splagger.aggregators import Halves, Mean, WeightedMean
 from splagger.envs import TMaze
 from splagger.errors import SettingError
 from splagger.methods import Method
+from splagger.ranges import Weight
+from splagger.runs.describe import digest_of, plain
 from splagger.runs.run import Run
 from tests.tiny import BATCH, SETTINGS, SWEPT, UPDATES, tiny
 
@@ -248,6 +254,77 @@ def test_a_class_without_a_file_is_identified_by_its_functions():
         return tiny(method=Method("mine", aggregator=names["Mine"]())).digest
 
     assert typed("e") == typed("e") != typed("2 * e")
+
+
+@pytest.mark.parametrize("body", ["BOUNDS = ({}, 1.0)", "def lift(self, e, gain={}):\n        return gain * e",
+                                  "def lift(self, e, *, gain={}):\n        return gain * e", "TABLE = {{'a': [{}]}}",
+                                  "SCALES = jnp.array([{}, 1.0])"])  # fmt: skip
+def test_constants_and_defaults_of_a_class_without_a_file_are_part_of_it(body):
+    def typed(number):
+        names = {"__name__": "typed"}
+        text = BASE.format(lift="e").replace(
+            "class Mine(Base):\n    pass", f"class Mine(Base):\n    {body}"
+        )
+        exec(text.format(number), names)
+        return tiny(method=Method("mine", aggregator=names["Mine"]())).digest
+
+    assert typed(0.5) == typed(0.5) != typed(0.25)
+
+
+class Described(TMaze):
+    """A class of the user with a method that happens to be called `describe`."""
+
+    def describe(self):
+        return "a corridor"
+
+
+def test_a_method_called_describe_does_not_hide_the_settings():
+    short, long = (changed(env__length=n).row.env for n in (4, 6))
+    envs = [
+        Described(**{f.name: getattr(e, f.name) for f in dataclasses.fields(e)})
+        for e in (short, long)
+    ]
+    digests = {Run.create(env, "splagger", rates=1e-3, seeds=1).digest for env in envs}
+    assert len(digests) == 2
+
+
+@dataclasses.dataclass
+class Scaled:
+    gain: float
+    ranged: Weight = 0.5
+    either: "float | None" = None
+    count: "int | float" = 2
+    flag: bool = True
+
+
+def test_whole_numbers_may_be_written_without_a_point():
+    whole, point = plain(Scaled(1, 2, 3)), plain(Scaled(1.0, 2.0, 3.0))
+    assert digest_of(whole) == digest_of(point) != digest_of(plain(Scaled(1, 2, 4)))
+    assert repr(whole["count"]) == "2" and whole["flag"] is True  # as they were recorded before
+
+
+def test_settings_may_be_numbers_of_numpy():
+    given = {"ppo.envs": np.int64(2), "ppo.clip": np.float32(0.25), "network.hidden": [np.int64(4)]}
+    given |= {"ppo.anneal": np.bool_(True), "network.embedding": np.array([4, 2, 2])}
+    plain = {"ppo.envs": 2, "ppo.clip": 0.25, "network.hidden": [4], "ppo.anneal": True}
+    found = tiny(overrides=SETTINGS | given, episodes=np.int64(2))
+    expected = tiny(overrides=SETTINGS | plain | {"network.embedding": [4, 2, 2]}, episodes=2)
+    assert found == expected and json.dumps(found.arguments()) == json.dumps(expected.arguments())
+
+
+@pytest.mark.parametrize("method, settings", [
+    ("splagger-wavg", {"method.width": 10, "method.skip": 0.3}),
+    ("splagger-wsoftmax", {"method.width": 9}),
+    (Method("halves", aggregator=Halves(Mean(), WeightedMean())), {"method.width": 12}),
+])  # fmt: skip
+def test_a_number_of_neurons_that_an_aggregator_cannot_read_is_refused(method, settings):
+    with pytest.raises(SettingError, match="needs an even number of neurons"):
+        tiny(method=method, overrides=SETTINGS | {"network.width_factor": 1} | settings)
+
+
+def test_numbers_of_64_bits_are_refused():
+    with jax.enable_x64(True), pytest.raises(SettingError, match=r"32-bit numbers.*JAX_ENABLE_X64"):
+        tiny()
 
 
 def test_a_class_is_not_an_environment():

@@ -172,3 +172,16 @@ def test_thinning_keeps_both_ends_and_at_most_200_points(length):
 def test_the_end_of_training_is_its_last_tenth(length, last):
     curves = np.random.default_rng(0).normal(size=(3, length))
     assert np.allclose(stats.at_the_end(curves), curves[:, length - last :].mean(axis=1))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (4, 7), (9, 2)])
+def test_the_probability_of_improvement_counts_all_pairs_and_half_of_the_ties(sizes):
+    random = np.random.default_rng(1)
+    draws = [random.integers(0, 4, size=(5, n)).astype(float) for n in sizes]
+    draws[0][0, 0] = draws[1][1, 0] = np.inf
+    draws[1][2, 0] = -np.inf
+    found = stats.improvement(*draws)
+    assert found.tolist() == pytest.approx(
+        [naive_improvement(*rows) for rows in zip(*draws, strict=True)]
+    )
+    assert stats.improvement(draws[0][3], draws[1][3]) == found[3]

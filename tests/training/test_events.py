@@ -1,5 +1,8 @@
 """TensorBoard event files: they show the same numbers as the curves, also after an interruption."""
 
+import os
+import sys
+
 import pandas
 import pytest
 from tensorboardX import record_writer
@@ -60,6 +63,21 @@ def test_members_that_differ_in_another_axis_have_separate_folders(tmp_path):
     run = tiny(rates=(1e-3,), seeds=1, entropy_weights=(0.0, 0.1))
     events = runner.Events(tmp_path, run.points, 0)
     events.add(run.points[1], {"update": 1, "frames": 80, "return": 2.5})
-    events.close()
     first, second = sorted(tmp_path.iterdir())
     assert shown(first) == {} and shown(second) == {("return", 80): 2.5}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX limits")
+def test_more_members_than_files_that_may_be_open(tmp_path):
+    import resource
+
+    run = tiny(rates=(1e-3,), seeds=80)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 40, hard))
+    try:
+        events = runner.Events(tmp_path, run.points, 0)
+        for point in run.points:
+            events.add(point, {"update": 1, "frames": 80, "return": 2.5})
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert all(shown(folder) == {("return", 80): 2.5} for folder in tmp_path.iterdir())
