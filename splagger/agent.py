@@ -243,7 +243,7 @@ def _empty_where(task_done, empty: Memory, memory: Memory) -> Memory:
 
 def check_precision() -> None:
     """Raises if JAX computes in 64 bits: agents, their files and their kernels are made of 32-bit numbers."""
-    if jax.config.jax_enable_x64:
+    if jax.dtypes.canonicalize_dtype(float) == jnp.float64:
         raise SettingError(
             "splagger computes with 32-bit numbers, but JAX is set to 64 bits: unset JAX_ENABLE_X64, or call splagger "
             "inside `with jax.enable_x64(False):`"

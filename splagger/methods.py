@@ -46,6 +46,7 @@ class Method:
     def __post_init__(self):
         lookup(ENCODERS, self.encoder, "encoder")
         check_fields(self, f"method {self.name!r}: ")
+        _check_name(self.name)
         kinds = {"aggregator": AbstractAggregator, "latent": AbstractLatent}
         for field, kind in kinds.items():
             value, module = getattr(self, field), kind.__module__.rpartition(".")[0]
@@ -53,6 +54,16 @@ class Method:
                 raise SettingError(
                     f"method {self.name!r}: {field} must be an instance of {module}.{kind.__name__}, got {kind_of(value)}"
                 )
+
+
+def _check_name(name: str) -> None:
+    """Refuses names that cannot be the name of a folder of runs, or that read as an import path."""
+    reserved = name in (".", "..", "checkpoints", "tensorboard")
+    if reserved or not 1 <= len(name) <= 100 or not name.isprintable() or set(name) & set("/\\:"):
+        raise SettingError(
+            f"method {name!r:.120}: its name becomes the name of a folder; it must have 1 to 100 printable characters "
+            "without / \\ and :, and must not be ., .., checkpoints or tensorboard"
+        )
 
 
 SPLAGGER = Method("splagger")

@@ -84,6 +84,7 @@ Moderate = Annotated[int, Range(1, 10_000, "be at least 1")]
 Capacity = Annotated[int, Range(1, BILLION, "be at least 1")]
 Size = Annotated[int, Range(1, MILLION, "be positive")]
 Steps = Annotated[int, Range(1, MILLION, "be a positive integer")]
+Integer = Annotated[int, Range(-(2**63), 2**63 - 1, "be a whole number", whole=True)]
 Several = Annotated[int, Range(2, MILLION, "be at least 2")]
 Limit = Annotated[int, Range(1, MILLION, "be at least 1, or none")]
 Episodes = Annotated[int, Range(1, 1000, "be at least 1")]  # each has a column in the curves
@@ -145,6 +146,14 @@ def check(name: str, value: Any, kind: Any) -> None:
         problem = rule.problem(part)
         if problem:
             raise SettingError(f"{name} must {problem}, got {part}")
+
+
+def as_flag(name: str, value: Any) -> bool:
+    """Returns a truth value; raises a SettingError for an array of several."""
+    try:
+        return bool(value)
+    except ValueError:
+        raise SettingError(f"{name} must be True or False, got {value!r:.80}") from None
 
 
 def check_fields(owner: Any, prefix: str) -> None:

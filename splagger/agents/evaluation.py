@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from splagger.agent import Agent, Normalizers
-from splagger.agents.player import Player
+from splagger.agents.player import Player, a_player
 from splagger.bridges import unwrapped_errors
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
 from splagger.ppo.evaluation import episode_returns
 from splagger.ppo.train import FRESH_STREAM
+from splagger.ranges import Integer, check
 from splagger.training.compiler import set_up_compiler
 
 MOST_TASKS = 10_000_000
@@ -37,6 +38,9 @@ def evaluate(
 
     - `explore`: sample actions, as training does, instead of taking the most likely ones.
     """
+    player = a_player(player)
+    check("tasks", tasks, Integer)
+    check("seed", seed, Integer)
     if tasks < 2:
         raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
     if tasks > MOST_TASKS:

@@ -12,9 +12,9 @@ import numpy as np
 from splagger.agent import Actor, Agent, Normalizers
 from splagger.agents.interface import SavedInterface, needs_env
 from splagger.envs import AbstractMetaEnv
-from splagger.errors import SettingError
+from splagger.errors import SettingError, kind_of
 from splagger.memory import Transition
-from splagger.ranges import Episodes, check
+from splagger.ranges import Episodes, as_flag, check
 from splagger.runs.run import Point, Run
 from splagger.runs.settings import override
 
@@ -116,7 +116,7 @@ class Player:
             jnp.asarray(_number("reward", reward)),
             jnp.asarray(self._checked("next_obs", next_obs)),
         )
-        self.memory = self._observe(self._actor, self.memory, step, bool(task_done))
+        self.memory = self._observe(self._actor, self.memory, step, as_flag("task_done", task_done))
         self._obs = None
 
     def _valid(self, action: Any) -> np.ndarray:
@@ -150,6 +150,16 @@ class Player:
                 f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
             )
         return obs
+
+
+def a_player(value: Any) -> Player:
+    """Returns an agent; raises a SettingError for anything else, such as the path of one."""
+    if isinstance(value, Player):
+        return value
+    hint = f"; splagger.load({str(value)!r}) returns one" if isinstance(value, str | Path) else ""
+    raise SettingError(
+        f"an agent that splagger.load returned is needed, got {kind_of(value)}{hint}"
+    )
 
 
 def _number(name: str, value: Any) -> np.float32:

@@ -1,6 +1,7 @@
 """Permutation-invariant aggregators as commutative monoids. They depend on JAX and Equinox only."""
 
 from splagger.aggregators.checking import check_aggregator as check_aggregator
+from splagger.aggregators.checking import check_parameters as check_parameters
 from splagger.aggregators.combinators import Halves as Halves
 from splagger.aggregators.combinators import StraightThrough as StraightThrough
 from splagger.aggregators.elementwise import Max as Max

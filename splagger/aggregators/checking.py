@@ -1,6 +1,9 @@
 """A check of the aggregator laws on random numbers."""
 
+import dataclasses
 import functools as ft
+import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,12 +11,38 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from splagger.aggregators.monoid import AbstractAggregator
-from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of
+from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of, kind_of
 
 TOLERANCE = 1e-4  # relative to the largest number: sums of floats depend on their order
 
 
-@ft.cache
+def check_parameters(aggregator: AbstractAggregator) -> None:
+    """Raises a SettingError that names the first field that cannot be trained: all fields but static ones are."""
+    for field in dataclasses.fields(aggregator):
+        value = getattr(aggregator, field.name)
+        if isinstance(value, AbstractAggregator):
+            check_parameters(value)
+        elif not field.metadata.get("static"):
+            problems = [
+                _problem(leaf, "float" in str(field.type)) for leaf in jax.tree.leaves(value)
+            ]
+            for problem in filter(None, problems):
+                raise SettingError(f"{type(aggregator).__name__}: {field.name} {problem}")
+
+
+def _problem(leaf: Any, declared: bool) -> str:
+    """What is wrong with a trained leaf; `declared`: its field is annotated as a float, which may be written as 2."""
+    if hasattr(leaf, "dtype"):
+        is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+    else:
+        is_float = isinstance(leaf, float | int if declared else float) and type(leaf) is not bool
+    if not is_float:
+        shown = f"{kind_of(leaf)} {leaf!r:.40}"
+        return f"holds {shown}, and only floats are trained: declare it with eqx.field(static=True)"
+    is_number = not hasattr(leaf, "dtype")
+    return f"must be finite, got {leaf}" if is_number and not math.isfinite(leaf) else ""
+
+
 def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
     """Raises a SettingError that names the first law that does not hold for encodings of `size` numbers.
 
@@ -23,6 +52,21 @@ def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:
     >>> from splagger.aggregators import Max
     >>> check_aggregator(Max())
     """
+    if not isinstance(aggregator, AbstractAggregator):
+        raise SettingError(
+            f"an aggregator must be an instance of a class, got {kind_of(aggregator)}"
+        )
+    check_parameters(aggregator)
+    try:
+        hash(aggregator)
+    except TypeError:  # of arrays
+        _check_laws.__wrapped__(aggregator, size)
+    else:
+        _check_laws(aggregator, size)
+
+
+@ft.cache
+def _check_laws(aggregator: AbstractAggregator, size: int) -> None:
     name = type(aggregator).__name__
     a, b, c = jr.normal(jr.key(0), (3, size))
     lift, combine = eqx.filter_jit(aggregator.lift), eqx.filter_jit(aggregator.combine)

@@ -23,7 +23,8 @@ Aggregate = Any  # a pytree of arrays, specific to the aggregator
 class AbstractAggregator(eqx.Module):
     """A commutative monoid: `combine` must be associative and commutative, and `empty` its unit.
 
-    A float field (a temperature) becomes a trained array when a model is built.
+    A float field (a temperature) becomes a trained array when a model is built. Declare all other fields with
+    `eqx.field(static=True)`.
     """
 
     @abstractmethod

@@ -109,7 +109,7 @@ class CheckedEnv:
         """Returns the observation as one vector, after checking its shape and that it is finite."""
         shape = self.layout.shape
         try:
-            found = np.shape(raw)
+            found = None if shape is None else np.shape(raw)  # parts of a tuple may differ in shape
             # Numbers beyond float32 become infinite, and are reported below.
             with np.errstate(all="ignore"):
                 fits = shape is None or found == shape

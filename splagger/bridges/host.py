@@ -231,7 +231,9 @@ def from_gymnasium(
     >>> env.obs_size, env.space.size, env.horizon
     (4, 2, 500)
     """
-    source = make_env if isinstance(make_env, str) else import_path_of(make_env)
+    source = (
+        make_env.removeprefix("gym:") if isinstance(make_env, str) else import_path_of(make_env)
+    )
     task = task if isinstance(task, str) else import_path_of(task)
     label = name or ("" if isinstance(source, str) else label_of("make_env", source))
     env = GymEnv(source, task, max_steps, workers, label=label, kwargs=as_json(kwargs or {}))

@@ -1,6 +1,8 @@
 """Turns a name or an environment into a row like those of the registry."""
 
 import functools as ft
+import sys
+import types
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -43,10 +45,16 @@ def resolve(env: Any) -> EnvRow:
 
 def row_of(env: Any, name: str = "") -> EnvRow:
     """Returns a row with default settings for an environment that is not in the registry."""
+    if gym := _gymnasium_name(env):
+        raise SettingError(
+            f"{gym} is a Gymnasium environment: pass splagger.from_gymnasium({gym}), or a function that makes one"
+        )
     if isinstance(env, type):
         raise SettingError(
             f"{env.__name__} is a class: pass an environment, {env.__name__}(…), instead"
         )
+    if isinstance(env, types.FunctionType | ft.partial):
+        return row_of(from_gymnasium(env))
     if isinstance(env, HostMetaEnv):
         return EnvRow(env.env.name, "", env, DEFAULT_FRAMES, DEFAULT_PPO)
     if isinstance(env, AbstractMetaEnv):
@@ -59,6 +67,13 @@ def row_of(env: Any, name: str = "") -> EnvRow:
         f"{prefix}{env!r:.200} is not an environment: pass a name, a row of splagger.ENVS, an environment of our protocol "
         "(splagger.envs.Env), or what splagger.from_gymnasium and splagger.from_gymnax return"
     )
+
+
+def _gymnasium_name(env: Any) -> str:
+    """The name of the class if this is an environment of Gymnasium or a class of them; "" if not."""
+    gymnasium = sys.modules.get("gymnasium")
+    kind = env if isinstance(env, type) else type(env)
+    return kind.__name__ if gymnasium and issubclass(kind, gymnasium.Env) else ""
 
 
 def _is_env(env: Any, name: str) -> bool:
@@ -95,7 +110,10 @@ def _spec(env: Any, name: str) -> EnvSpec:
 
 
 def _ours(name: str) -> EnvRow:
-    return lookup(ENVS, name, "environment")
+    try:
+        return lookup(ENVS, name, "environment")
+    except SettingError as error:
+        raise SettingError(f"{error}; environments of Gymnasium are written gym:ID") from None
 
 
 def _of_gymnasium(name: str) -> EnvRow:

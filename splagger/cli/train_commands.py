@@ -57,7 +57,8 @@ class Grid:
     race: bool = False
     """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race."""
     small: bool = False
-    """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others."""
+    """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others, unless
+    --set or their row changes the network."""
     full: bool = False
     """Use the paper's network and rates also there."""
 
@@ -69,7 +70,9 @@ class Grid:
 
         axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
         overrides = assignments(self.set)
-        small = self._is_small(env, overrides)
+        default = self._is_small_by_default(env)
+        partial = default and any(name.startswith("network.") for name in overrides)
+        small = self.small or (default and not partial)
         if small:
             overrides = SMALL | overrides
             axes["rates"] = (SMALL_RATE,)
@@ -94,6 +97,11 @@ class Grid:
                 "the paper's network and rates",
                 file=sys.stderr,
             )
+        if partial:
+            print(
+                f"{env}: --set network.… changes the paper's network and keeps its rates; --small changes the compact one",
+                file=sys.stderr,
+            )
         return run
 
     def given(self) -> list[str]:
@@ -115,15 +123,18 @@ class Grid:
         for line in dict.fromkeys(lines):
             print(line)
 
-    def _is_small(self, env: str, overrides: dict[str, str]) -> bool:
-        """Whether to use the compact network: on request, or because nothing was said about a large experiment."""
+    def _is_small_by_default(self, env: str) -> bool:
+        """Whether nothing was said about the network of an environment of others, on a CPU."""
         import jax
+
+        from splagger.agent import Network
+        from splagger.bridges import resolve
 
         if self.small and self.full:
             raise SettingError("--small and --full contradict each other; give only one of them")
         if self.small or self.full or ":" not in env or jax.default_backend() != "cpu":
-            return self.small
-        return not any(name.startswith("network.") for name in overrides)
+            return False
+        return resolve(env).network == Network()
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,10 @@ def _damage(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise RunError(f"there is no agent file {path}") from None
+    except IsADirectoryError:
+        raise RunError(
+            f"{path} is a folder, not an agent file; `splagger export` writes the agent of a run folder to a file"
+        ) from None
     except Exception as error:
         raise RunError(
             f"{path} is not an agent that splagger wrote, or is damaged ({one_line(error)})"

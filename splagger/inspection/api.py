@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splagger.agents.player import Player
+from splagger.agents.player import Player, a_player
 from splagger.errors import SettingError
 from splagger.files.storage import writing
 from splagger.inspection.counterfactuals import counterfactuals
@@ -33,7 +33,8 @@ def inspect(
     - `worth`: also play the interventions.
     - `draw`: show a picture of every state, for which the environment needs `render`.
     """
-    players = [players] if isinstance(players, Player) else list(players)
+    alone = isinstance(players, Player | str | Path)
+    players = [a_player(player) for player in ([players] if alone else players)]
     _check(players)
     traces = [trace(player, task_seed, draw) for player in players]
     pictures = pack([frame for found in traces for frame in found.frames]) if draw else NO_PICTURES

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key
 
-from splagger.aggregators import AbstractAggregator, Max
+from splagger.aggregators import AbstractAggregator, Max, check_parameters
 from splagger.errors import SettingError
 from splagger.memory.embedding import Nothing
 from splagger.memory.encoders import ENCODERS, Projected
@@ -133,7 +133,8 @@ class SequenceModel(eqx.Module):
 
 
 def _trainable(aggregator):
-    """Turns float fields of an aggregator into arrays, so that they are trained."""
+    """Turns the fields of an aggregator that are not static into arrays, so that they are trained."""
+    check_parameters(aggregator)
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), aggregator)
 
 

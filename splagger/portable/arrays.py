@@ -47,7 +47,10 @@ class Arrays:
         return normalize
 
     def moments(self, name: str) -> Callable[[Vector], Vector]:
-        mean, variance, _ = (self.below(name).get(part) for part in ("mean", "variance", "count"))
+        self.below(name).get("count")
+        if not self.below(name).has("mean"):  # of no numbers: the observations are only images
+            return lambda x: x
+        mean, variance = self.below(name).get("mean"), self.below(name).get("variance")
         scale = 1 / np.sqrt(variance + np.float32(1e-8))
         return lambda x: (x - mean) * scale
 

@@ -16,6 +16,7 @@ from splagger.portable.arrays import Arrays, Vector, known
 from splagger.portable.generated import GeneratedNetwork
 from splagger.portable.memory import NumpyMemory
 from splagger.portable.numpy_vision import NumpyVision
+from splagger.ranges import as_flag
 from splagger.zoo import locate
 
 # After a matmul, NumPy reads the processor's floating-point flags, and warns of invalid values that BLAS met in padding,
@@ -108,7 +109,8 @@ class NumpyPlayer:
             )
         obs, next_obs = self._obs, _vector("next_obs", next_obs, self.obs_size)
         step = obs, self._encoded(action), _vector("reward", [reward], 1), next_obs
-        self.memory = self._memory.empty if task_done else self._memory.step(self.memory, *step)
+        done = as_flag("task_done", task_done)
+        self.memory = self._memory.empty if done else self._memory.step(self.memory, *step)
         self._obs = None
 
     @_quiet

@@ -24,13 +24,14 @@ _NAMING = ("__module__", "__qualname__", "__doc__", "__firstlineno__")  # of a c
 def plain(value: Any) -> Any:
     """Returns settings as JSON data, with all their fields; equal settings give equal data.
 
-    A bridge to another library describes itself by its method `describe`. Methods of that name in other packages may
-    mean anything, and are not called.
+    A bridge to another library, and an object that is no dataclass, describes itself by a method `describe`. For
+    dataclasses of others, a method of that name may mean anything, and is not called.
     """
+    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
     own = _function(getattr(type(value), "describe", None))
-    if own and is_from_this_package(own):
-        return value.describe()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if own and (is_from_this_package(own) or not is_dataclass):
+        return own(value)
+    if is_dataclass:
         floats = _float_fields(type(value))
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
         fields = {k: float(v) if k in floats and type(v) is int else v for k, v in fields.items()}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from splagger.agent import check_precision
-from splagger.aggregators import AbstractAggregator, check_aggregator
+from splagger.aggregators import AbstractAggregator, check_aggregator, check_parameters
 from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
 from splagger.envs import MetaEnv, check_env
@@ -78,11 +78,13 @@ class Run:
         check_precision()
         row = resolve(env)
         row = row if episodes is None else row.with_meta(episodes=without_numpy(episodes))
-        overrides = _settings(row) | without_numpy(overrides or {})
-        row, chosen = override(row, _method(method), overrides)
-        if "env.kwargs" in overrides:  # recorded in one spelling
-            del overrides["env.kwargs"]
-            overrides |= _settings(row)
+        if not isinstance(overrides or {}, Mapping):
+            raise SettingError(f'settings must be like {{"ppo.steps": 80}}, got {overrides!r:.80}')
+        settings: dict[str, Any] = _settings(row) | without_numpy(dict(overrides or {}))
+        row, chosen = override(row, _method(method), settings)
+        if "env.kwargs" in settings:  # recorded in one spelling
+            del settings["env.kwargs"]
+            settings |= _settings(row)
         frames = row.frames if frames is None else frames
         check("frames", frames, Frames)
         run = cls(
@@ -90,7 +92,7 @@ class Run:
             chosen,
             int(frames),
             grid_of(_plan(row, chosen), axes),
-            tuple(sorted(overrides.items())),
+            tuple(sorted(settings.items())),
             method if isinstance(method, str) and ":" in method else "",
             race,
         )
@@ -262,6 +264,7 @@ class Run:
     def _check_aggregator(self) -> None:
         if self.method.skip == 1:
             return
+        check_parameters(self.method.aggregator)
         if not _is_tested(self.method.aggregator):
             check_aggregator(self.method.aggregator)
         if not self.method.bottleneck:  # raises if the aggregator cannot read so many neurons

@@ -12,7 +12,7 @@ import numpy as np
 
 from splagger import hosts
 from splagger.bridges import unwrapped_errors
-from splagger.errors import EnvError, Interrupted, RunError
+from splagger.errors import EnvError, Interrupted, RunError, SettingError, kind_of
 from splagger.files.storage import sha256
 from splagger.ranges import Seconds, check
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
@@ -295,6 +295,8 @@ def execute(
     with each new row of the curves.
     """
     check("save_every", save_every, Seconds)
+    if on_metrics is not None and not callable(on_metrics):
+        raise SettingError(f"on_metrics must be a function, got {kind_of(on_metrics)}")
     folder = RunFolder(run.folder(out))
     with contextlib.ExitStack() as stack:
         record = hosts.from_first(lambda: open_run(run, folder, out, force, stack))

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -372,3 +374,51 @@ def test_an_agent_that_diverged_is_not_loaded(trained, player, tmp_path, capsys)
     assert [p.point for p in load_members(folder.path)] == [p for p in run.points if p != gone]
     main(["evaluate", str(folder.path), "--every-seed", "--tasks", "2"])
     assert f"seed {gone.seed}         diverged, not evaluated" in capsys.readouterr().out
+
+
+MISTAKES = """
+import numpy as np
+import splagger
+from splagger.errors import UserError
+
+def line(call):
+    try:
+        return f"no error: {call()}"
+    except UserError as error:
+        return str(error)
+
+name = "t-ls/rnn"
+agent = splagger.load(name)
+for call in (
+    lambda: splagger.evaluate(name, tasks=4),
+    lambda: splagger.watch(name),
+    lambda: splagger.save_agent(name, "x.npz"),
+    lambda: splagger.inspect(name, "x.html"),
+    lambda: splagger.evaluate(agent, tasks=2.5),
+    lambda: splagger.evaluate(agent, tasks="8"),
+    lambda: splagger.evaluate(agent, seed=0.5),
+    lambda: splagger.train("t-ls-small", "rnn", settings=["ppo.steps=80"]),
+    lambda: splagger.train("t-ls-small", "rnn", on_metrics=5, frames=100),
+    lambda: splagger.aggregators.check_aggregator(splagger.aggregators.Max),
+    lambda: [agent.act(np.zeros(5)), agent.observe(0, 0.0, np.zeros(5), np.array([False, True]))],
+):
+    print(line(call))
+"""
+
+
+def test_values_of_wrong_types_are_named(tmp_path):
+    """In a process of its own, because the type checks of these tests would be the first to complain."""
+    done = subprocess.run(
+        [sys.executable, "-c", MISTAKES], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    needed = "an agent that splagger.load returned is needed, got str; splagger.load('t-ls/rnn') returns one"
+    assert done.stdout.splitlines() == [needed] * 4 + [
+        "tasks must be a whole number, got 2.5",
+        "tasks must be a number, got 8",
+        "seed must be a whole number, got 0.5",
+        "settings must be like {\"ppo.steps\": 80}, got ['ppo.steps=80']",
+        "on_metrics must be a function, got int",
+        "an aggregator must be an instance of a class, got the class Max",
+        "task_done must be True or False, got array([False,  True])",
+    ]
+    assert not list(tmp_path.iterdir())

@@ -1,10 +1,16 @@
 """An aggregator that breaks a law is rejected before training, by an error that names the law."""
 
+import functools as ft
+import math
+
+import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
 import pytest
 
-from splagger import Method, aggregators
+from splagger import Method, SequenceModel, aggregators
 from splagger.aggregators import Halves, Max, Sum, check_aggregator
+from splagger.errors import SettingError
 from splagger.runs.run import Run
 
 VALID = [
@@ -83,3 +89,55 @@ def test_parts_of_a_combinator_are_checked():
 def test_an_aggregator_that_is_not_used_is_not_checked():
     run = Run.create("t-ls-small", Method("custom", aggregator=Fading(), skip=1.0))
     assert run.method.skip == 1.0
+
+
+class Power(Sum):
+    power: int = 2
+
+
+class Switch(Sum):
+    on: bool = True
+
+
+class Mode(Sum):
+    mode: str = "mean"
+
+
+class Scaled(Sum):
+    scale: float = 2.0
+
+
+class Table(Sum):
+    table: tuple = (1.0, 2)
+
+
+class Fixed(Sum):
+    power: int = eqx.field(static=True, default=2)
+
+
+UNTRAINED = {
+    Power: r"Power: power holds int 2, and only floats are trained: .*static=True",
+    Switch: "Switch: on holds bool True",
+    Mode: "Mode: mode holds str 'mean'",
+    Table: "Table: table holds int 2",
+    ft.partial(Scaled, math.nan): "Scaled: scale must be finite, got nan",
+    ft.partial(Scaled, math.inf): "Scaled: scale must be finite, got inf",
+    ft.partial(Halves, Power(), Max()): "Power: power holds int 2",
+}
+
+
+@pytest.mark.parametrize("make", UNTRAINED)
+def test_fields_that_cannot_be_trained_are_refused(make):
+    for use in (
+        check_aggregator,
+        lambda aggregator: Run.create("t-ls-small", Method("custom", aggregator=aggregator)),
+        lambda aggregator: SequenceModel.create(jr.key(0), 3, width=4, aggregator=aggregator),
+    ):
+        with pytest.raises(SettingError, match=UNTRAINED[make]):
+            use(make())
+
+
+@pytest.mark.parametrize("aggregator", [Fixed(), Scaled(2), Scaled(jnp.ones(()))], ids=str)
+def test_static_fields_and_floats_are_accepted(aggregator):
+    check_aggregator(aggregator)
+    SequenceModel.create(jr.key(0), 3, width=4, aggregator=aggregator)

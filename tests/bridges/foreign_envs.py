@@ -79,3 +79,27 @@ class LimitsItself(Gallery):
     """Says how long an episode may last as MiniGrid does."""
 
     max_steps = 12
+
+
+class Ragged(gymnasium.Env):
+    """Observations of several shapes in one tuple."""
+
+    def __init__(self):
+        inner = spaces.Tuple([spaces.MultiBinary(2), spaces.Box(-1, 1, (1, 2))])
+        self.observation_space = spaces.Tuple([spaces.Box(-1, 1, (3,)), spaces.Discrete(3), inner])
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(), {}
+
+    def observe(self):
+        inner = np.array([1, 0], np.int8), np.array([[0.25, -0.25]], np.float32)
+        return np.full(3, 0.5, np.float32), 2, inner
+
+    def step(self, action):
+        return self.observe(), 1.0, False, True, {}
+
+
+def make_stack(render_mode=None):
+    return Stack()

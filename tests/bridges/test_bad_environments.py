@@ -3,17 +3,19 @@
 import sys
 
 import equinox as eqx
+import gymnasium
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
 import splagger
-from splagger.bridges import from_gymnasium, unwrapped_errors
+from splagger.bridges import from_gymnasium, resolve, unwrapped_errors
 from splagger.bridges.importing import import_object
 from splagger.cli import main
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import EnvError, SettingError
+from tests.bridges import foreign_envs
 
 MODULES = {
     "bad_syntax": "def broken(:\n    pass\n",
@@ -165,3 +167,33 @@ SPECS = [
 def test_a_spec_with_wrong_sizes_is_refused(spec, message):
     with pytest.raises(SettingError, match=message):
         splagger.train(Exits(spec), "rnn")
+
+
+class Ordinary(gymnasium.Env):
+    """An environment of Gymnasium with a method of our protocol, as docs/bring-your-own.md recommends."""
+
+    def sample_task(self, generator):
+        return 0
+
+
+@pytest.mark.parametrize("given", [Ordinary, Ordinary()])
+def test_environments_of_gymnasium_are_named_with_the_way_in(given):
+    with pytest.raises(
+        SettingError,
+        match=r"Ordinary is a Gymnasium environment: pass splagger\.from_gymnasium\(Ord",
+    ):
+        resolve(given)
+
+
+def test_a_function_is_an_environment_of_gymnasium_that_it_makes():
+    row = resolve(foreign_envs.make_stack)
+    assert row.meta == from_gymnasium(foreign_envs.make_stack)
+    assert resolve("gym:CartPole-v1").meta == from_gymnasium("gym:CartPole-v1")
+
+
+def test_an_unknown_environment_may_be_one_of_gymnasium():
+    with pytest.raises(
+        SettingError,
+        match=r"no environment 'CartPole-v1'.*; environments of Gymnasium are written gym:ID",
+    ):
+        resolve("CartPole-v1")

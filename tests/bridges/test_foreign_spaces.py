@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from splagger.agents.interface import SavedInterface, interface_of
 from splagger.bridges import from_gymnasium, trial
+from splagger.bridges.checked_env import CheckedEnv
 from splagger.bridges.gym_env import Package, layout, package_of, registered
 from splagger.bridges.space_data import action_space, flatten, space_data, to_action
 from splagger.cli.announcements import announce, spoken
@@ -190,3 +191,8 @@ def test_the_flattening_of_other_spaces_is_gymnasiums():
     obs = space.sample()
     np.testing.assert_array_equal(flatten(space_data(space) or {}, obs), spaces.flatten(space, obs))
     assert layout(from_gymnasium("CartPole-v1").env).texts == ()
+
+
+def test_parts_of_a_tuple_may_differ_in_shape():
+    obs = CheckedEnv(env("Ragged").env, episodes=1).reset(seed=3)
+    assert obs.tolist() == [0.5, 0.5, 0.5, 0, 0, 1, 1, 0, 0.25, -0.25]

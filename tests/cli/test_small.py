@@ -2,11 +2,13 @@
 
 import json
 import shlex
+from dataclasses import replace
 
 import jax
 import pytest
 
 import splagger
+from splagger.agent import Network
 from splagger.cli import main, train_commands
 from splagger.cli.train_commands import Grid
 from splagger.errors import SettingError
@@ -37,7 +39,22 @@ def test_python_and_the_command_line_make_the_same_run():
 def test_the_papers_network_is_used_on_request(options, capsys):
     run = Grid(**options).run(CARTPOLE, "splagger")
     assert run.row.network == ENVS["t-ls"].network and run.rates == PAPER_RATES
-    assert capsys.readouterr().err == ""
+    note = "--set network.… changes the paper's network and keeps its rates; --small changes the compact one"
+    assert (note in capsys.readouterr().err) == ("set" in options)
+
+
+def test_parts_of_the_compact_network_can_be_changed():
+    run = Grid(small=True, set=("network.output_size=24",)).run(CARTPOLE, "splagger")
+    assert run.row.network == replace(COMPACT, output_size=24) and run.rates == (1e-3,)
+
+
+OWN = replace(ENVS["t-ls"], network=Network(hidden=(40,), output_size=20))
+
+
+def test_an_environment_that_declares_a_network_keeps_it(capsys):
+    run = Grid().run(f"jax:{__name__}:OWN", "splagger")
+    assert run.row.network == OWN.network and capsys.readouterr().err == ""
+    assert Grid(small=True).run(f"jax:{__name__}:OWN", "splagger").row.network == COMPACT
 
 
 def test_a_gpu_trains_at_full_size(monkeypatch):

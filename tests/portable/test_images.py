@@ -43,10 +43,12 @@ SEEN = pytest.mark.parametrize(
 class Case:
     """A JAX agent with random parameters, and what it sees and does in an episode with two resets."""
 
-    def __init__(self, images: tuple[Image, ...], channels=(3, 4), method="splagger"):
+    def __init__(
+        self, images: tuple[Image, ...], channels=(3, 4), method="splagger", numbers=NUMBERS
+    ):
         random = np.random.default_rng(0)
-        self.images, self.method = images, METHODS[method]
-        size = sum(image.size for image in images) + NUMBERS
+        self.images, self.method, self.numbers = images, METHODS[method], numbers
+        size = sum(image.size for image in images) + numbers
         self.interface = Interface(size, Discrete(ACTIONS), STEPS, images)
         network = replace(SMALL, image_channels=channels)
         example = lambda: build(jr.key(0), self.method, self.interface, network)  # noqa: E731
@@ -60,7 +62,7 @@ class Case:
 
     def _observation(self, random):
         pixels = [random.integers(image.codes or 256, size=image.size) for image in self.images]
-        return np.concatenate([*pixels, random.normal(size=NUMBERS)]).astype(np.float32)
+        return np.concatenate([*pixels, random.normal(size=self.numbers)]).astype(np.float32)
 
     @property
     def arrays(self):
@@ -102,6 +104,13 @@ def test_the_numpy_player_sees_images_as_the_jax_agent(images, channels):
     player = NumpyPlayer(case.arrays, plain(case.method), images=images)
     assert player.obs_size == case.interface.obs_size
     check_player(case, player)
+
+
+def test_the_numpy_player_sees_observations_that_are_only_images():
+    """Their moments have no numbers, and files do not contain empty arrays."""
+    case = Case((PLAIN,), numbers=0)
+    assert "1.obs.mean" not in case.arrays
+    check_player(case, NumpyPlayer(case.arrays, plain(case.method), images=(PLAIN,)))
 
 
 @pytest.mark.slow

@@ -330,3 +330,12 @@ def test_numbers_of_64_bits_are_refused():
 def test_a_class_is_not_an_environment():
     with pytest.raises(SettingError, match=r"TMaze is a class: pass an environment, TMaze\(…\)"):
         tiny(env=TMaze)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "a/b", "a\\b", "mine:v2", "x\ny", "m" * 101, "checkpoints", "tensorboard"],
+)
+def test_a_name_that_no_folder_can_have_is_refused(name):
+    with pytest.raises(SettingError, match="its name becomes the name of a folder"):
+        Method(name)
