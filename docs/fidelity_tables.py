@@ -1,13 +1,11 @@
 """The tables of docs/fidelity.md: PEARL's noise, SplAgger beside the RNN on the Planning Game, long runs on MC-LS."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas
 
-from docs.table_parts import ROOT, evidence, markdown, measured
-from splagger.paper.claims import BEYOND, learned
+from docs.table_parts import ROOT, evidence, markdown, mean, measured
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
@@ -123,7 +121,7 @@ def planning_bypass() -> str:
         reference = scores if reference is None else reference
         behind = estimate(difference, scores, reference) if scores is not reference else None
         error = curves[_last_tenth_rows(curves)]["first_ratio_error"].mean()
-        means = (interval(estimate(_mean, s)) for s in (scores, at_the_end(wide)))
+        means = (interval(estimate(mean, s)) for s in (scores, at_the_end(wide)))
         cells = (str(neurons), str(len(wide)), *means, interval(behind) if behind else "–")
         label = style_of(method).label + (f", `{changed}`" if changed else "")
         rows.append((label, *cells, f"{100 * error:.2g}%"))
@@ -140,55 +138,6 @@ def _planning_fresh(method: str, changed: str) -> Any:
         if folder.record().overrides == overrides and folder.record().plan["rates"] == [0.001]
     ]
     return found.curves()
-
-
-def planning_agents() -> str:
-    """How agents with fresh seeds end on the Planning Game, and how high they were before."""
-    return _agents("planning", ("rnn", "splagger", "splagger-nosplit", "amrl"), BEYOND, low=16)
-
-
-def agreement_agents() -> str:
-    """How many agents with fresh seeds learn T-Maze Agreement, how many fall back, and how they end."""
-    names = (
-        "splagger",
-        *(f"splagger-{name}" for name in ("avgmax", "softmax", "wsoftmax", "wavg", "avg")),
-        "rnn",
-    )
-    return _agents("t-agreement", names, learned("t-agreement"), low=12)
-
-
-def _agents(env: str, methods: Sequence[str], level: float, low: float) -> str:
-    head = ("memory", "rate", "agents", f"ever above {level:.4g}", f"below {low:g} after that")
-    head += (
-        "above it at the end",
-        f"at the end below {low:g}",
-        "mean at the end",
-        "median at the end",
-    )
-    return markdown(head, (_agents_row(Series(env, method), level, low) for method in methods))
-
-
-def _agents_row(series: Series, level: float, low: float) -> tuple[str, ...]:
-    chosen = evidence().unbiased(series)
-    assert chosen is not None
-    ends, twentieths = at_the_end(chosen.curves), _twentieths(chosen.curves)
-    above = np.maximum.accumulate(twentieths > level, axis=1)
-    falls = (above & (twentieths < low)).any(axis=1)
-    counts = (above[:, -1].sum(), falls.sum(), (ends > level).sum(), (ends < low).sum())
-    return (
-        style_of(series.method).label,
-        f"{chosen.rate:g}",
-        str(len(ends)),
-        *map(str, counts),
-        interval(estimate(_mean, ends)),
-        f"{np.median(ends):.2f}",
-    )
-
-
-def _twentieths(curves: np.ndarray) -> np.ndarray:
-    """The mean returns of each agent over all windows of a twentieth of training."""
-    width = curves.shape[1] // 20
-    return np.lib.stride_tricks.sliding_window_view(curves, width, axis=1).mean(axis=-1)
 
 
 def mc_ls_falls() -> str:
@@ -239,10 +188,6 @@ def _sampling_row(rows: list[dict[str, Any]], rate: float, seed: int) -> tuple[s
     pairs = (" and ".join(f"{r:.1f}" for r in lowest[k]) for k in ("most_likely", "sampled"))
     means = (f"{np.mean([sum(row[k]) for row in own]):.2f}" for k in ("most_likely", "sampled"))
     return (f"{rate:g}", str(seed), f"{below} of {len(own)}", *pairs, *means)
-
-
-def _mean(values: np.ndarray) -> Any:
-    return values.mean(axis=-1)
 
 
 def _reward_within_task(method: str) -> tuple[float, float]:

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from splagger.paper.claims import evaluate_claims
 from splagger.stats.evidence import Evidence
 from splagger.tables import Table
@@ -15,6 +17,11 @@ MEASURED = ROOT / "benchmarks" / "results"
 
 def markdown(head: tuple[str, ...], rows: Any) -> str:
     return Table("", head, list(rows)).markdown()
+
+
+def mean(values: np.ndarray) -> Any:
+    """The mean over the last axis, for `estimate`."""
+    return values.mean(axis=-1)
 
 
 def measured(name: str) -> Any:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 
+from docs.agents_tables import agreement_agents, agreement_falls, planning_agents
 from docs.beyond_tables import (
     beyond_arms,
     beyond_compilation,
@@ -35,11 +36,9 @@ from docs.catalog_tables import (
 )
 from docs.cluster_tables import cluster_cost, cluster_overhead, cluster_storm
 from docs.fidelity_tables import (
-    agreement_agents,
     mc_ls_falls,
     mc_ls_sampling,
     pearl_noise,
-    planning_agents,
     planning_by_rate,
     planning_bypass,
     planning_details,
@@ -92,6 +91,7 @@ TABLES: dict[str, Callable[[], str]] = {
         planning_details,
         planning_agents,
         agreement_agents,
+        agreement_falls,
         planning_bypass,
         speed,
         speed_by_task,
