@@ -15,6 +15,9 @@ def run() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
     try:
+        from splagger.files.storage import print_any_text
+
+        print_any_text()
         from splagger.cli import main
 
         main()

@@ -63,8 +63,8 @@ class Table:
         fits = width is None or 2 * len(widths) + sum(widths) <= width
         if fits or any(" " in line[-1] for line in lines):
             return "\n".join([self.title, *(_aligned(line, widths) for line in lines)])
-        parts = ((_aligned(line[:-1], widths[:-1]), f"    {line[-1]}") for line in lines)
-        return "\n".join([self.title, *(part for pair in parts for part in pair)])
+        parts = ((_aligned(line[:-1], widths[:-1]), f"    {line[-1]}".rstrip()) for line in lines)
+        return "\n".join([self.title, *(part for pair in parts for part in pair if part)])
 
     def markdown(self) -> str:
         """Returns a Markdown table without the title.

@@ -1,5 +1,6 @@
 """Records a trained agent as a GIF."""
 
+import io
 import itertools
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from splagger.agents.player import Player, a_player
 from splagger.bridges import unwrapped_errors
 from splagger.envs.meta import MetaEnv
 from splagger.errors import RunError, SettingError
-from splagger.files.storage import writing
+from splagger.files.storage import write_output, writing
 from splagger.ppo.train import FRESH_STREAM
 
 STRIP = 26  # pixels below each picture, for the caption
@@ -73,14 +74,12 @@ def watch(
         raise SettingError(f"fps must be between 1 and 100, got {fps}")
     frames, total = record(player, seed)
     images = [Image.fromarray(frame).quantize(64) for frame in frames]
+    content, durations = io.BytesIO(), _durations(len(images), fps)
+    images[0].save(
+        content, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0
+    )
     with writing(path):
-        images[0].save(
-            path,
-            save_all=True,
-            append_images=images[1:],
-            duration=_durations(len(images), fps),
-            loop=0,
-        )
+        write_output(path, content.getvalue())
     return total
 
 

@@ -1,6 +1,7 @@
 """The command line. Every command calls the library, and imports it only when it runs."""
 
 import contextlib
+import errno
 import os
 import sys
 from importlib.metadata import version
@@ -69,6 +70,15 @@ def _exit_codes():
         yield
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        with contextlib.suppress(
+            OSError
+        ):  # what was printed and not written would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"splagger: cannot write ({error.strerror})", file=sys.stderr)
+        sys.exit(2)
     except UserError as error:
         print(f"splagger: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2)

@@ -70,6 +70,8 @@ class Leaderboard:
 
     def _check(self) -> None:
         """Raises a SettingError for options without an effect, before anything is trained."""
+        from splagger.stats.evidence import Evidence
+
         given = self.grid.given()
         only = [*given, *["--fresh"] * bool(self.fresh), *["--jobs"] * (self.jobs is not None)]
         where, default = vars(self.where), Where()
@@ -78,6 +80,8 @@ class Leaderboard:
             raise SettingError(f"{only[0]} has an effect only with --train")
         if self.train:
             self._check_ranked()
+            for root in self.runs[1:]:
+                Evidence.read_every(root)  # raises if there are no runs
         for option in given:
             if option not in RANKED:
                 raise SettingError(
@@ -116,8 +120,10 @@ class Leaderboard:
             run = self.grid.run(env, method)
             series = Series(run.row.name, run.method_path or run.method.name)
             chosen, rate = evidence.unbiased(series), evidence.best_rate(series)
-            if self.fresh and chosen is not None and chosen.source != FRESH:
-                seeds = {"seeds": self.fresh, "first_seed": FIRST_FRESH_SEED, "race": False}
+            have = len(chosen.curves) if chosen is not None and chosen.source == FRESH else 0
+            if chosen is not None and have < self.fresh:
+                first = FIRST_FRESH_SEED + have
+                seeds = {"seeds": self.fresh - have, "first_seed": first, "race": False}
                 grid = replace(self.grid, rates=(repr(rate),), **seeds)
                 found.append(grid.run(env, method))
         return found

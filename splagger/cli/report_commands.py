@@ -57,7 +57,7 @@ class Compare:
     """Also write the numbers to this file."""
 
     def __call__(self) -> None:
-        from splagger.files.storage import writing
+        from splagger.files.storage import write_output, writing
         from splagger.report.tables import comparison_tables
         from splagger.stats import compare
         from splagger.stats.selection import ONE_RATE
@@ -65,7 +65,7 @@ class Compare:
         found = compare(*self.runs, reference=self.reference)
         if self.csv:
             with writing(self.csv):
-                found.to_csv(self.csv, index=False)
+                write_output(self.csv, found.to_csv(index=False))
         for table in comparison_tables(found):
             show(table)
         for env, part in found.groupby("env", sort=False):
@@ -138,7 +138,7 @@ class Report:
     """The file to write."""
 
     def __call__(self) -> None:
-        from splagger.files.storage import writing
+        from splagger.files.storage import write_output, writing
         from splagger.paper.claims import evaluate_claims
         from splagger.paper.figures import ROWS
         from splagger.paper.reproduce import commands
@@ -156,7 +156,7 @@ class Report:
         folders = evidence, self.runs, self.analyses
         missing = {row.name: commands(row.missing(evidence), *folders) for row in ROWS}
         with writing(self.output):
-            self.output.write_text(report(evidence, missing))
+            write_output(self.output, report(evidence, missing))
         show(verdicts_table(evaluate_claims(evidence)))
         print(f"\n{self.output}: {effort(evidence.runs).words()}")
 

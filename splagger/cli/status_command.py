@@ -1,6 +1,7 @@
 """The command `status`."""
 
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Status:
             data = {"experiments": [r._asdict() for r in found.rows], "notes": found.notes}
             print(json.dumps(data, indent=None if self.watch else 2), flush=True)
             return
-        if self.watch and sys.stdout.isatty():
+        if self.watch and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
             print(CLEAR, end="")
         if found.rows:
             show(status_table(found.rows))

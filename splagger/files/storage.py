@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -61,6 +62,30 @@ def remove_leftovers(folder: Path) -> None:
     """Removes the temporary files of processes that were killed. No other process may be writing to the folder."""
     for leftover in folder.glob(".*.tmp"):
         leftover.unlink(missing_ok=True)
+
+
+def write_output(path: str | Path, data: bytes | str) -> None:
+    """Writes a file that a user asked for. If that fails, a file of that name keeps its content.
+
+    Texts are written in UTF-8; names of folders with other bytes are shown with "?".
+    """
+    content = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a device or a pipe
+        target.write_bytes(content)
+        return
+    with atomic_file(target) as handle:
+        handle.write(content)
+
+
+def print_any_text() -> None:
+    """Lets print() replace characters that the output's encoding lacks, and print to nowhere if it is closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def warn(text: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from splagger.agents.player import Player, a_player
 from splagger.errors import SettingError
-from splagger.files.storage import writing
+from splagger.files.storage import write_output, writing
 from splagger.inspection.counterfactuals import counterfactuals
 from splagger.inspection.page import agent_data, page
 from splagger.inspection.pictures import NO_PICTURES, pack
@@ -47,7 +47,7 @@ def inspect(
         agents.append(agent_data(*look, found, _action_names(player), tiles, outcomes, sizes))
     with writing(path):
         text = page(_title(players), _about(players, traces, task_seed), agents, pictures)
-        Path(path).write_text(text, encoding="utf-8")
+        write_output(path, text)
     return traces
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from splagger.errors import SettingError
 from splagger.launchers.protocol import Launcher, parse
 from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
@@ -71,12 +72,14 @@ def sweep(
 
     launcher = parse(on, jobs, gpus_per_run, cpus_per_run)
     grid = {"rates": rates, "seeds": seeds, **axes}
-    envs = [envs] if isinstance(envs, str) else envs
-    methods = [methods] if isinstance(methods, str | Method) else methods
+    all_envs: Any = envs if isinstance(envs, list | tuple) else [envs]
+    all_methods: Any = methods if isinstance(methods, list | tuple) else [methods]
+    if not all_envs or not all_methods:
+        raise SettingError("a sweep needs at least one environment and one method")
     runs = [
         Run.create(env, method, frames, settings, episodes, **grid)
-        for env in envs
-        for method in methods
+        for env in all_envs
+        for method in all_methods
     ]
     runs = _distinct(runs, out)
     folders = train_all(runs, out, save_every=save_every, on=launcher)

@@ -21,6 +21,7 @@ from splagger.bridges.parent import end_with_parent, parent_is_gone
 from splagger.envs import Cheetah, Walker
 from splagger.envs.mujoco.simulations import THREADS, threads
 from splagger.errors import Interrupted, RunError, SettingError
+from splagger.files.storage import print_any_text
 from splagger.launchers.protocol import check_names, finished, has_a_name
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
@@ -70,11 +71,13 @@ def _side_by_side(
     check_names(runs)
     # JAX cannot be forked. Each child has its own process group: Ctrl-C reaches this process only, which then
     # terminates the children.
+    context = multiprocessing.get_context("spawn")
+    started, ending = context.Event(), context.Event()
     pool = futures.ProcessPoolExecutor(
         jobs,
-        multiprocessing.get_context("spawn"),
+        context,
         initializer=_start_child,
-        initargs=(threads_each(jobs),),
+        initargs=(threads_each(jobs), started, ending),
     )
     with pool, stopped_by_signals():
         submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
@@ -82,11 +85,18 @@ def _side_by_side(
         try:
             yield from finished(lambda one=future: RunFolder(one.result()) for future in ends)
         except BrokenProcessPool:
+            ending.set()
+            if not started.is_set():
+                raise RunError(
+                    "a training process could not start. Each one imports the program: what a script does belongs under "
+                    "`if __name__ == '__main__':`; or use jobs=1"
+                ) from None
             raise RunError(
                 "a training process was killed, perhaps because the machine ran out of memory; fewer --jobs need "
                 "less; the same command continues each run from its last checkpoint"
             ) from None
         except BaseException as error:
+            ending.set()  # the pool hands out runs ahead, which cannot be canceled
             pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
                 raise
@@ -129,11 +139,19 @@ def threads_each(jobs: int) -> int:
     return threads() if os.environ.get(THREADS) else math.ceil(1.5 * threads() / jobs)
 
 
-def _start_child(threads: int) -> None:
+# Set when no other run may start: one has failed, or the sweep was stopped.
+_ending: Any = None
+
+
+def _start_child(threads: int, started: Any, ending: Any) -> None:
     """Gives a child its own process group, and lets it stop as by SIGTERM if its parent is killed."""
+    global _ending
     os.setpgrp()
     end_with_parent()
     os.environ[THREADS] = str(threads)
+    print_any_text()
+    _ending = ending
+    started.set()
 
 
 @contextlib.contextmanager
@@ -157,9 +175,13 @@ def stopped_by_signals():
 
 def _train(arguments: dict[str, Any], out: str, save_every: Number) -> Path:
     """Trains in a child process; progress is printed as plain lines, since several processes print at once."""
+    if _ending is not None and _ending.is_set():
+        raise Interrupted("not started, because another run has failed or was stopped")
     try:
         folder, _ = execute(Run.create(**arguments), out, save_every=save_every, show="lines")
     except Interrupted as error:
+        if _ending is not None:
+            _ending.set()
         if error.abandoned:
             print(error, flush=True)
             os._exit(130)  # without waiting for the computation

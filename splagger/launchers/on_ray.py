@@ -48,6 +48,7 @@ class OnRay:
         check_names(runs)
         with self._connected(ray), stopped_by_signals():
             gpus = self._gpus(ray)
+            self._check_cpus(ray)
             task = ray.remote(
                 num_cpus=self.cpus,
                 num_gpus=gpus,
@@ -100,6 +101,15 @@ class OnRay:
                 "add one by `ray start --address=HOST:6379`"
             )
         return gpus
+
+    def _check_cpus(self, ray: Any) -> None:
+        """Raises a SettingError if no machine of the cluster has as many cores: Ray would wait for one forever."""
+        largest = max((node["Resources"].get("CPU", 0.0) for node in _nodes(ray)), default=0.0)
+        if self.cpus > largest:
+            raise SettingError(
+                f"--cpus-per-run is {self.cpus}, but no machine of the Ray cluster has more than {largest:g} cores; "
+                "add one by `ray start --address=HOST:6379`"
+            )
 
 
 def _import_ray() -> Any:

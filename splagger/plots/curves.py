@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from splagger.paper_numbers import ReferenceLine
 from splagger.plots.panels import CurvePanel, Line, learning_curve
-from splagger.plots.styles import SPARE, style_of
+from splagger.plots.styles import SPARE, STYLES, style_of
 from splagger.stats.selection import for_figures
 from splagger.stats.variants import Variant
 
@@ -36,14 +36,16 @@ def _labels(names: list[str], most: int = 44) -> list[str]:
 
 
 def distinct(lines: list[Line]) -> list[Line]:
-    """Gives lines whose color is already taken a spare color while there are any."""
+    """Gives lines whose color is already taken a spare color while there are any; methods of the paper come first."""
     own = {line.style.color for line in lines}
     spare = [color for color in SPARE if color not in own]
-    taken, found = set(), []
-    for line in lines:
-        color = line.style.color
+    taken, colors = set(), {}
+    for index in sorted(range(len(lines)), key=lambda i: lines[i].method not in STYLES):
+        color = lines[index].style.color
         if color in taken and spare:
             color = spare.pop(0)
         taken.add(color)
-        found.append(line._replace(style=line.style._replace(color=color)))
-    return found
+        colors[index] = color
+    return [
+        line._replace(style=line.style._replace(color=colors[i])) for i, line in enumerate(lines)
+    ]

@@ -95,7 +95,7 @@ def _panel(axes, panel: Panel, lines: Sequence[Line]) -> None:
             **alignment,
         )
     smoothed = "\n(mean over a tenth of training)" if any(line.smoothed for line in lines) else ""
-    axes.set(title=_plain(panel.title), xlabel=panel.x_label, ylabel=panel.y_label + smoothed)
+    axes.set(title=plain(panel.title), xlabel=panel.x_label, ylabel=panel.y_label + smoothed)
     axes.margins(x=0, y=0.09)
 
 
@@ -127,7 +127,7 @@ def _legend(canvas, first, drawn: Drawn) -> None:
 
     styles = {line.style: line.width for line in named}
     handles = [
-        Line2D([], [], color=s.color, linestyle=s.dash, linewidth=w, label=_plain(s.label))
+        Line2D([], [], color=s.color, linestyle=s.dash, linewidth=w, label=plain(s.label))
         for s, w in styles.items()
     ]
     longest = max(len(style.label) for style in styles)
@@ -136,7 +136,7 @@ def _legend(canvas, first, drawn: Drawn) -> None:
     canvas.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Escapes dollar signs, which would otherwise start a formula."""
     return text.replace("$", r"\$")
 
@@ -155,7 +155,7 @@ def _beside(axes, lines: Sequence[Line]) -> None:
     offset = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "weight": "bold"}
     for height, (_, label, color) in zip(heights, ends, strict=True):
         axes.annotate(
-            _plain(label), (1, height), xycoords=("axes fraction", "data"), color=color, **offset
+            plain(label), (1, height), xycoords=("axes fraction", "data"), color=color, **offset
         )
 
 

@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from splagger.files.storage import writing
+from splagger.files.storage import write_output, writing
 from splagger.plots.draw import Drawn, picture
 from splagger.plots.panels import Figure
 from splagger.stats.evidence import Evidence
@@ -49,5 +49,5 @@ def write_all(folder: str | Path, contents: Mapping[str, bytes]) -> list[Path]:
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, data in zip(paths, contents.values(), strict=True):
-            path.write_bytes(data)
+            write_output(path, data)
     return paths

@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 
-from splagger.plots.draw import METADATA, STYLE
-from splagger.plots.styles import style_of
+from splagger.plots.draw import METADATA, STYLE, plain
+from splagger.plots.styles import style_of, styles_of
 from splagger.stats.estimates import interquartile_mean
 from splagger.stats.leaderboard import THRESHOLDS, Leaderboard
 
@@ -28,7 +28,7 @@ def leaderboard_picture(board: Leaderboard, kind: str = "png") -> bytes:
 
 
 def _labels(board: Leaderboard) -> list[str]:
-    return [style_of(one.method).label for one in board.standings]
+    return [plain(style_of(one.method).label) for one in board.standings]
 
 
 def _by_task(axes, board: Leaderboard) -> None:
@@ -52,11 +52,11 @@ def _by_task(axes, board: Leaderboard) -> None:
 
 def _means(axes, board: Leaderboard) -> None:
     """Draws interquartile means over all shared tasks and seeds, with 95% intervals."""
-    for row, one in enumerate(board.standings):
+    styles = styles_of([one.method for one in board.standings])
+    for row, (one, style) in enumerate(zip(board.standings, styles, strict=True)):
         low, high = np.nan_to_num([one.end.low, one.end.high], nan=one.end.value)
-        color = style_of(one.method).color
-        axes.plot([low, high], [row, row], color=color, linewidth=6, alpha=0.35)
-        axes.plot(one.end.value, row, "o", color=color, markersize=5)
+        axes.plot([low, high], [row, row], color=style.color, linewidth=6, alpha=0.35)
+        axes.plot(one.end.value, row, "o", color=style.color, markersize=5)
     axes.set_yticks(range(len(board.standings)), _labels(board), fontsize=8)
     axes.invert_yaxis()
     tasks = f"{len(board.envs)} task{'s' * (len(board.envs) > 1)}"
@@ -65,10 +65,12 @@ def _means(axes, board: Leaderboard) -> None:
 
 def _profiles(axes, board: Leaderboard) -> None:
     """Draws the fraction of tasks and seeds above each score."""
-    for rank, one in enumerate(board.standings):
-        style = style_of(one.method)
+    styles, lines = styles_of([one.method for one in board.standings]), []
+    for rank, (one, style) in enumerate(zip(board.standings, styles, strict=True)):
         look = {"color": style.color, "linestyle": style.dash, "zorder": 3 - rank / 100}
-        axes.plot(THRESHOLDS, one.profile, label=style.label, **look)
-    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=7)
+        lines += axes.plot(THRESHOLDS, one.profile, **look)
+    # Labels are given beside the lines: matplotlib leaves out lines whose own labels begin with "_".
+    place = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5), "fontsize": 7}
+    axes.legend(lines, _labels(board), **place)
     axes.set(title="Performance profile", xlabel="score τ", ylabel="fraction above τ")
     axes.set(xlim=(0, THRESHOLDS[-1]), ylim=(0, 1.03))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from splagger.errors import RunError
-from splagger.files.storage import writing
+from splagger.files.storage import write_output, writing
 from splagger.paper_numbers import PROTOCOLS, ReferenceLine, reference_lines
 from splagger.plots.curves import curves_of
 from splagger.plots.draw import METADATA, canvas_of, encoded
@@ -33,7 +33,7 @@ def plot(*roots: str | Path, path: str | Path | None = None) -> Any:
     canvas = canvas_of(Figure(names[0], names[0], "", (drawn[0],)), [drawn])
     if path is not None:
         with writing(path):
-            Path(path).write_bytes(encoded(canvas, kind))
+            write_output(path, encoded(canvas, kind))
     return canvas
 
 

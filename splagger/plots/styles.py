@@ -5,6 +5,8 @@ distinguish the lines of a panel. Methods with dashed lines have no recurrent ne
 one that is linear in its state.
 """
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
@@ -52,6 +54,19 @@ STYLES = {
 }
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255")
 SPARE += ("#44AA99", "#999933", "#CC6677", "#117733", "#000000", "#888888")
+
+
+def styles_of(methods: Sequence[str]) -> list[Style]:
+    """Returns the styles of several methods in one figure; those that are not in the paper get different colors.
+
+    >>> [style.color for style in styles_of(["mine", "splagger", "other"])]
+    ['#D55E00', '#0072B2', '#009E73']
+    """
+    styles = [style_of(method) for method in methods]
+    own = {style.color for method, style in zip(methods, styles, strict=True) if method in STYLES}
+    spare = itertools.cycle([color for color in SPARE if color not in own] or SPARE)
+    known = [method in STYLES for method in methods]
+    return [s if k else s._replace(color=next(spare)) for s, k in zip(styles, known, strict=True)]
 
 
 def style_of(method: str) -> Style:

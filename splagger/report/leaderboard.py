@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from splagger.files.storage import writing
+from splagger.files.storage import write_output, writing
 from splagger.plots.leaderboard import leaderboard_picture
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
@@ -61,9 +61,9 @@ def write_leaderboard(board: Leaderboard, folder: Path) -> list[Path]:
     page, figure, numbers = (folder / f"leaderboard.{kind}" for kind in ("md", "png", "csv"))
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        figure.write_bytes(leaderboard_picture(board))
-        table(board).to_csv(numbers, index=False)
-        page.write_text(_page(board))
+        write_output(figure, leaderboard_picture(board))
+        write_output(numbers, table(board).to_csv(index=False))
+        write_output(page, _page(board))
     return [page, figure, numbers]
 
 

@@ -40,6 +40,8 @@ def read_bytes(path: Path) -> bytes | None:
         return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise RunError(f"cannot read {path} ({error.strerror})") from None
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, str(error).strip()) from None
 

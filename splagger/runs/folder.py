@@ -10,6 +10,7 @@ runs/<env>/<method>/<digest>/
 """
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,7 +42,10 @@ class RunFolder:
 
     @property
     def exists(self) -> bool:
-        return (self.path / RECORD).is_file()
+        try:
+            return (self.path / RECORD).is_file()
+        except PermissionError as error:
+            raise unreadable(self.path, error) from None
 
     def saved_updates(self) -> list[int]:
         """Returns the updates that have a checkpoint, oldest first."""
@@ -136,7 +140,38 @@ class RunFolder:
 
 def find_runs(root: str | Path) -> list[RunFolder]:
     """Returns all run folders below `root`, sorted by path."""
-    return [RunFolder(path.parent) for path in sorted(Path(root).glob(f"**/{RECORD}"))]
+    found = [folder for folder, _, files in walk(root) if RECORD in files]
+    return [RunFolder(folder) for folder in sorted(found)]
+
+
+def walk(root: str | Path, strict: bool = True) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Yields (folder, names of folders in it, names of files in it) for all folders that may hold runs below `root`.
+
+    Links are followed after all other folders, and each folder is visited once. A folder that may not be read is an
+    error if `strict`.
+    """
+
+    def refuse(error: OSError):
+        if strict and isinstance(error, PermissionError):
+            raise unreadable(Path(error.filename), error)
+
+    tops, visited = [str(root)], set()
+    while tops:
+        for name, below, files in os.walk(tops.pop(0), onerror=refuse):
+            real = os.path.realpath(name)
+            if real in visited:
+                below.clear()
+                continue
+            visited.add(real)
+            yield Path(name), below, files
+            links = {folder for folder in below if os.path.islink(os.path.join(name, folder))}
+            tops += [os.path.join(name, folder) for folder in sorted(links)]
+            below[:] = sorted(set(below) - {CHECKPOINTS, EVENTS} - links)
+
+
+def unreadable(path: Path, error: OSError) -> RunError:
+    """Returns the error for a file or folder that this user may not read."""
+    return RunError(f"cannot read {path} ({error.strerror})")
 
 
 def find_run(path: str | Path) -> RunFolder:

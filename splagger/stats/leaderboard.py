@@ -96,6 +96,11 @@ def leaderboard_of(
     names = list(dict.fromkeys(methods)) or list(dict.fromkeys(c.method for c in cells))
     have = {(cell.env, cell.method) for cell in cells}
     tasks = dict.fromkeys(cell.env for cell in cells)
+    missing = [env for env in envs if env not in tasks]
+    if missing:
+        raise RunError(
+            f"no ranked run on {', '.join(missing)}; there are {', '.join(tasks) or 'none'}"
+        )
     shared = [env for env in tasks if all((env, name) in have for name in names)]
     if not shared:
         raise RunError(_nothing_shared(have, names))

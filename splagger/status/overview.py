@@ -11,7 +11,7 @@ from typing import NamedTuple
 from splagger.errors import RunError
 from splagger.files.cache import is_shared
 from splagger.files.processes import is_gone
-from splagger.runs.folder import CHECKPOINTS, EVENTS, OWNER, RECORD
+from splagger.runs.folder import OWNER, RECORD, walk
 from splagger.status.plan import PLANS, Plan, Planned, read_plan
 from splagger.status.row import WAITING, Row, read_row
 
@@ -50,13 +50,12 @@ def server_time(folder: Path) -> float:
 def _find(root: Path) -> tuple[list[Path], list[Path]]:
     """Returns all run folders and all plans below a folder."""
     folders, plans = [], []
-    for name, below, files in os.walk(root):
+    for folder, below, files in walk(root, strict=False):
         if RECORD in files or OWNER in below:
-            folders.append(Path(name))
+            folders.append(folder)
             below.clear()
-        elif Path(name).name == PLANS:
-            plans += [Path(name) / file for file in sorted(files) if file.endswith(".json")]
-        below[:] = sorted(set(below) - {CHECKPOINTS, EVENTS})
+        elif folder.name == PLANS:
+            plans += [folder / file for file in sorted(files) if file.endswith(".json")]
     return folders, plans
 
 

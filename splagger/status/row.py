@@ -58,7 +58,7 @@ def read_row(folder: Path, planned: Planned | None, now: float) -> Row:
     - `planned`: the experiment in a plan, if it is in one.
     - `now`: the time of the machine that stores the folder.
     """
-    env, method = (planned.env, planned.method) if planned else ("", "", *folder.parts)[-3:-1]
+    env, method = (planned.env, planned.method) if planned else folder.absolute().parts[-3:-1]
     members = planned.members if planned else 0
     blank = Row(env, method, WAITING, "", 0.0, None, None, "", members, str(folder))
     try:

@@ -52,10 +52,10 @@ class Lines(Silent):
         points: Sequence[Point],
         updates: int,
         every: float = 10.0,
-        write: Callable[[str], Any] = print,
+        write: Callable[[str], Any] | None = None,
     ):
         self.title, self.points, self.updates = title, points, updates
-        self.every, self.write, self.last = every, write, -math.inf
+        self.every, self.write, self.last = every, write or _print, -math.inf
         self.members = len(points)  # those that still train
 
     def __enter__(self):
@@ -114,19 +114,26 @@ class LiveView(Lines):
         self.live.__exit__(*error)
 
     def begin(self, seconds):
-        self.live.update(f"{self.title}: compiled in {seconds:.0f} s, training …")
+        self._update(f"{self.title}: compiled in {seconds:.0f} s, training …")
 
     def untrained(self, returns):
-        self.live.update(f"{self.title}: training … {best_of(returns)} before training")
+        self._update(f"{self.title}: training … {best_of(returns)} before training")
+
+    def _update(self, text: str) -> None:
+        """Shows a text as it is: square brackets in names are not markup."""
+        from rich.text import Text
+
+        self.live.update(Text(text))
 
     def show(self, update, frames, rate, returns):
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
+        from rich.text import Text
 
-        head = (
-            f"[bold]{self.title}[/]  {frames:,} frames per run  {rate:,.0f} frames/s"
-            f"  {self.remaining(update, frames, rate)}"
+        head = Text(self.title, style="bold").append(
+            f"  {frames:,} frames per run  {rate:,.0f} frames/s  {self.remaining(update, frames, rate)}",
+            style="not bold",
         )
         table = Table("rate", "mean return", "best", "seeds", box=None, header_style="dim")
         for learning_rate in dict.fromkeys(p.rate for p in self.points):
@@ -145,10 +152,18 @@ class LiveView(Lines):
         from rich.console import Console
 
         console = self.live.console if self.live else Console(stderr=True)
-        console.print(text, style=style)
+        console.print(text, style=style, markup=False)
 
     def warn(self, text):
         self.note(f"WARNING: {text}", "bold red")
+
+
+def _print(text: str) -> None:
+    """Prints a line, whatever characters the output's encoding lacks: progress must not end a run."""
+    try:
+        print(text)
+    except UnicodeEncodeError as error:
+        print(text.encode(error.encoding, "replace").decode(error.encoding))
 
 
 def best_of(returns: Sequence[float]) -> str:

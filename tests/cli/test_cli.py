@@ -1,6 +1,7 @@
 """The command line: help, one line per mistake, and each command once."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -368,3 +369,20 @@ def test_an_interruption_says_what_was_saved(capsys, monkeypatch):
         main(["list"])
     assert end.value.code == 130
     assert capsys.readouterr().err == "\nsplagger: something is wrong\n"
+
+
+@pytest.mark.parametrize("command, environment, code", [
+    ("{python} -m splagger list", {"PYTHONIOENCODING": "ascii"}, 0),
+    ("{python} -m splagger list >&-", {}, 0),
+    ("{python} -m splagger list >/dev/full", {}, 2),
+], ids=["ascii", "closed", "full"])  # fmt: skip
+def test_any_output_is_enough(command, environment, code):
+    if "full" in command and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    line = command.format(python=shlex.quote(sys.executable))
+    done = subprocess.run(
+        ["sh", "-c", line], env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == code and "Traceback" not in done.stderr
+    assert done.stderr == ("splagger: cannot write (No space left on device)\n" if code else "")
+    assert ("t-ls" in done.stdout) == ("ascii" in environment.values())

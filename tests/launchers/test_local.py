@@ -2,15 +2,17 @@
 
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from splagger import methods
 from splagger.envs.mujoco.simulations import THREADS
-from splagger.errors import DivergedError, RunError, SettingError
-from splagger.launchers import local, on_ray, on_slurm, train_all
+from splagger.errors import DivergedError, Interrupted, RunError, SettingError
+from splagger.launchers import local, on_ray, on_slurm, sweep, train_all
 from splagger.methods import Method
 from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
@@ -202,8 +204,53 @@ def test_a_killed_process_is_one_line(tmp_path, monkeypatch):
         train_all([tiny(), tiny(seeds=5)], tmp_path, jobs=2)
 
 
-def killed(*_):
+def killed(threads, started, ending):
+    started.set()
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_cannot_start_is_one_line(tmp_path, monkeypatch):
+    """As in a script without `if __name__ == "__main__"`, which each process imports."""
+    monkeypatch.setattr(local, "_start_child", not_started)
+    with pytest.raises(RunError, match=r"could not start.*`if __name__ == '__main__':`"):
+        train_all([tiny(), tiny(seeds=5)], tmp_path, jobs=2)
+
+
+def not_started(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_run_that_was_handed_out_ahead_does_not_start_after_a_failure(tmp_path, monkeypatch):
+    ending = threading.Event()
+    monkeypatch.setattr(local, "_ending", ending)
+    monkeypatch.setattr(local, "execute", interrupted)
+    with pytest.raises(Interrupted, match="by a signal"):
+        local._train(tiny().arguments(), str(tmp_path), 1.0)
+    assert ending.is_set()
+    with pytest.raises(Interrupted, match="not started, because another run has failed"):
+        local._train(tiny().arguments(), str(tmp_path), 1.0)
+
+
+def interrupted(*_, **__):
+    raise Interrupted("by a signal")
+
+
+@pytest.mark.slow
+def test_no_run_starts_after_one_has_failed(tmp_path):
+    """The pool hands out runs ahead of time; with two at a time, at most one more was training."""
+    runs = [Run.create("t-ls-small", name, rates=1e-3, seeds=1, frames=1e6) for name in METHODS]
+    bad = runs[0].folder(tmp_path)
+    bad.mkdir(parents=True)
+    (bad / "run.json").write_text("{")
+    with pytest.raises(RunError, match=r"run\.json is damaged"):
+        train_all(runs, tmp_path, jobs=2)
+    assert sum(run.folder(tmp_path).exists() for run in runs) <= 2
+
+
+def test_a_sweep_needs_environments_and_methods(tmp_path):
+    for given in (([], "rnn"), ("t-ls-small", []), ((), ())):
+        with pytest.raises(SettingError, match="at least one environment and one method"):
+            sweep(*given, out=tmp_path)
 
 
 @pytest.mark.parametrize("jobs, expected", [(None, 3), (2, 2), (1, None), (9, 4)])
@@ -215,3 +262,17 @@ def test_the_given_number_of_jobs_counts(mps, jobs, expected, monkeypatch, tmp_p
     train_all([tiny(seeds=n) for n in (1, 2, 3, 4)], tmp_path, jobs=jobs)
     assert started == ([] if expected is None else [expected])
     assert os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE") == ("false" if expected else None)
+
+
+def test_more_cores_than_any_machine_has_are_refused():
+    """Ray would wait for such a machine forever."""
+    nodes = [
+        {"Alive": True, "Resources": {"CPU": 2.0}},
+        {"Alive": False, "Resources": {"CPU": 64.0}},
+    ]
+    ray = SimpleNamespace(nodes=lambda: nodes)
+    on_ray.OnRay(cpus=2)._check_cpus(ray)
+    with pytest.raises(
+        SettingError, match=r"--cpus-per-run is 3, but no machine .* more than 2 cores"
+    ):
+        on_ray.OnRay(cpus=3)._check_cpus(ray)

@@ -11,6 +11,7 @@ import splagger
 from splagger.errors import RunError
 from splagger.plots import plot
 from splagger.plots.curves import _labels, curves_of
+from splagger.plots.styles import style_of
 from splagger.stats.evidence import Evidence
 from splagger.stats.variants import variants
 from tests.synthetic import learning, write_run
@@ -141,3 +142,13 @@ def test_notebooks_show_the_figure(tmp_path):
     figure = splagger.plot(tmp_path)
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert pickle.loads(pickle.dumps(figure)).axes[0].get_title() == figure.axes[0].get_title()
+
+
+def test_methods_of_the_paper_keep_their_colors_beside_others(tmp_path):
+    for name, level in (("mine", 16), ("splagger", 8)):
+        write_run(tmp_path, "t-ls", name, learning(level))
+    found = {
+        line.method: line.style.color
+        for line in curves_of(variants(Evidence.read(tmp_path).runs))[1]
+    }
+    assert found["splagger"] == style_of("splagger").color != found["mine"]

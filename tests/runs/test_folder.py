@@ -1,10 +1,13 @@
 """The run folder: one process writes at a time, and damage is reported."""
 
+import errno
 import gzip
+import os
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +140,41 @@ def test_a_folder_without_a_record_is_not_a_run_folder(tmp_path, name):
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match=r"is not a run folder: it has no run\.json"):
         RunFolder(tmp_path / name).record()
+
+
+def test_links_to_folders_are_followed_once(tmp_path):
+    inner = tmp_path / "disk" / "t-ls" / "rnn" / "abc"
+    inner.mkdir(parents=True)
+    (inner / RECORD).write_text("{}")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(tmp_path / "disk" / "t-ls")
+    (root / "twice").symlink_to(tmp_path / "disk" / "t-ls")
+    (inner.parent / "loop").symlink_to(tmp_path / "disk")
+    (root / "self").symlink_to(root)
+    assert [run.path for run in find_runs(root)] == [root / "link" / "rnn" / "abc"]
+    assert len(find_runs(tmp_path / "disk")) == 1
+    (tmp_path / "a-link").symlink_to(tmp_path / "disk")
+    assert [run.path for run in find_runs(tmp_path)] == [inner]  # not by the links
+
+
+def test_folders_that_may_not_be_read_are_named(tmp_path, monkeypatch):
+    """Otherwise a comparison would silently lack a method."""
+    (tmp_path / "locked").mkdir()
+    before = os.scandir
+
+    def refusing(path="."):
+        if Path(path).name == "locked":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return before(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(RunError, match=r"cannot read .*locked \(Permission denied\)"):
+        find_runs(tmp_path)
+
+    def denied(self, *_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", denied)
+    with pytest.raises(RunError, match=r"cannot read .* \(Permission denied\)"):
+        RunFolder(tmp_path).exists  # noqa: B018

@@ -1,13 +1,16 @@
 """The leaderboard: normalized scores, standings over tasks, and its files."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from splagger.cli import main
 from splagger.cli.leaderboard_command import Leaderboard
 from splagger.errors import RunError
+from splagger.plots.leaderboard import leaderboard_picture
 from splagger.report.leaderboard import scores_table, tasks_table
 from splagger.stats.estimates import interquartile_mean
 from splagger.stats.leaderboard import THRESHOLDS, leaderboard, normalized, table
@@ -210,3 +213,47 @@ def test_fresh_seeds_are_trained_at_the_best_rate(tmp_path):
     assert run.rates == (3e-3,) and run.seeds == (100, 101, 102, 103)
     write_run(tmp_path, "t-ls", "splagger", curve, rates=(3e-3,), seeds=run.seeds, name="fresh")
     assert command.fresh_runs() == []
+    (more,) = replace(command, fresh=6).fresh_runs()
+    assert more.rates == (3e-3,) and more.seeds == (104, 105)
+
+
+def test_tasks_without_runs_are_named(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    with pytest.raises(RunError, match="no ranked run on t-latent; there are t-ls"):
+        leaderboard(tmp_path, envs=["t-ls", "t-latent"])
+
+
+def test_names_of_methods_are_drawn_as_they_are(tmp_path, monkeypatch):
+    """Neither as formulas nor, if they begin with "_", not at all; each has its own color."""
+    names = ["splagger", "_mine", "cost$^$b", "other"]
+    for name in names:
+        write_run(tmp_path, "t-ls", name, learning(9))
+    seen = []
+    before = Axes.legend
+    monkeypatch.setattr(
+        Axes,
+        "legend",
+        lambda self, *given, **options: seen.append(given) or before(self, *given, **options),
+    )
+    leaderboard_picture(leaderboard(tmp_path))
+    ((lines, labels),) = seen
+    assert {label.replace("\\", "") for label in labels} == {"SplAgger", *names[1:]}
+    assert len({line.get_color() for line in lines}) == 4
+
+
+def test_the_train_option_checks_all_folders_first(tmp_path, capsys):
+    write_run(tmp_path / "runs", "t-ls", "rnn", learning(9))
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "leaderboard",
+                str(tmp_path / "runs"),
+                str(tmp_path / "nothere"),
+                "--train",
+                "--methods",
+                "rnn",
+                "--envs",
+                "t-ls",
+            ]
+        )
+    assert "nothere" in capsys.readouterr().err and not (tmp_path / "nothere").exists()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,8 @@ from splagger.runs.folder import RunFolder
 from splagger.status import Reporter, overview, status_table, write_plan
 from splagger.status.plan import read_plan
 from splagger.status.progress_file import PROGRESS, read_progress
+from splagger.tables import Table
+from tests.synthetic import learning, write_run
 from tests.tiny import tiny
 
 
@@ -237,3 +240,22 @@ def test_reading_the_status_needs_no_jax(tmp_path):
 def test_the_command_line_starts_without_jax():
     loaded = modules_after("from splagger import cli")
     assert "splagger.cli" in loaded and "jax" not in loaded
+
+
+def test_the_status_of_the_present_folder(tmp_path, monkeypatch):
+    folder = write_run(tmp_path, "t-ls", "rnn", learning(3))
+    monkeypatch.chdir(folder)
+    (row,) = overview(Path(".")).rows
+    assert (row.env, row.method) == ("t-ls", "rnn")
+
+
+def test_narrow_terminals_show_no_empty_lines_and_plain_ones_no_codes(
+    tmp_path, monkeypatch, capsys
+):
+    found = Table("Title", ("name", ""), [("x" * 30, ""), ("y", "path")]).text(20)
+    assert found.splitlines() == ["Title", "  name", "  " + "x" * 30, "  y", "    path"]
+    write_run(tmp_path, "t-ls", "rnn", learning(3))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    cli.main(["status", str(tmp_path), "--watch"])
+    assert status_command.CLEAR not in capsys.readouterr().out

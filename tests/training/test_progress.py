@@ -1,7 +1,9 @@
 """Progress: lines for logs, a live view for terminals, nothing on request."""
 
+import io
 import math
 import re
+import sys
 
 import pytest
 
@@ -79,3 +81,20 @@ def test_long_times_are_shown_in_hours():
     view = progress.Lines("title", tiny().points, 3, 0.0, print)
     assert view.remaining(1, 80, 640 / 29_000) == "8:03:20 to go"
     assert view.remaining(1, 80, 640 / 75) == "1:15 to go"
+
+
+def test_lines_are_printed_whatever_the_encoding_lacks(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
+    with progress.Lines("a · b", tiny().points, 3):
+        pass
+    assert raw.getvalue() == b"a ? b  compiling ?\n"
+
+
+def test_square_brackets_in_names_are_not_markup(capsys):
+    with progress.LiveView("rnn[k=2][red]x", tiny().points, 3) as view:
+        view.begin(7.4)
+        view.show(1, 80, 100.0, RETURNS)
+        view.note("runs[v2]/t-ls is damaged")
+    seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert "rnn[k=2][red]x" in seen and "runs[v2]/t-ls is damaged" in seen
