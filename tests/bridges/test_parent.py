@@ -18,7 +18,8 @@ from splagger.bridges.workers import WorkerPool
 from splagger.launchers.local import _start_child
 
 spawn = multiprocessing.get_context("spawn")
-children = ProcessPoolExecutor(1, spawn, initializer=_start_child, initargs=(1,))
+arguments = (1, spawn.Event(), spawn.Event())
+children = ProcessPoolExecutor(1, spawn, initializer=_start_child, initargs=arguments)
 children.submit(int).result()  # raises an error if the child cannot start
 children.submit(time.sleep, 1000)
 pools, source = [], GymEnv("tests.bridges.gym_probes:Walk", max_steps=4, workers=1)
