@@ -8,6 +8,7 @@ import tyro
 
 from splagger.cli.formatting import show
 from splagger.cli.launch_options import Where
+from splagger.cli.options import OutputFolder
 from splagger.cli.train_commands import Grid, Sweep
 from splagger.errors import SettingError
 from splagger.ranges import FreshSeeds, Jobs
@@ -36,7 +37,7 @@ class Leaderboard:
     """The tasks; all that were run and have a known scale by default."""
     reference: str | None = None
     """The method that the others are compared with; splagger, if it was run and nothing else is given."""
-    out: Path = Path("leaderboard")
+    out: OutputFolder = Path("leaderboard")
     """Folder for the page, the figure and the CSV."""
     train: bool = False
     """First train the rates and seeds of all --methods on all --envs; finished runs are skipped."""

@@ -11,6 +11,7 @@ import tyro
 from splagger.cli.announcements import announce
 from splagger.cli.formatting import number, show
 from splagger.cli.launch_options import Where
+from splagger.cli.options import OutputFolder
 from splagger.errors import SettingError
 from splagger.paper_numbers import PAPER_RATES
 from splagger.ranges import Count, Episodes, Frames, Jobs, Seconds, Seed, Seeds
@@ -186,7 +187,7 @@ class Train:
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")]
     """A method of `splagger list`, or the import path MODULE:NAME of a custom method."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
-    out: Path = Path("runs")
+    out: OutputFolder = Path("runs")
     """Folder for run folders."""
     force: bool = False
     """Delete the run and start over."""
@@ -220,7 +221,7 @@ class Sweep:
     methods: tuple[str, ...]
     """Methods of `splagger list`, or import paths."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
-    out: Path = Path("runs")
+    out: OutputFolder = Path("runs")
     """Folder for run folders."""
     save_every: Seconds = SAVE_EVERY
     """Seconds between checkpoints."""

@@ -156,11 +156,14 @@ def test_mistakes_are_reported_in_one_line_before_anything_is_written(args, tmp_
     assert contents(tmp_path) == {}
 
 
-def test_an_output_folder_that_is_a_file_is_reported(tmp_path, capsys):
+@pytest.mark.parametrize("command", [
+    ["train", "t-ls", "rnn"], ["sweep", "--envs", "t-ls", "--methods", "rnn"]
+], ids=["train", "sweep"])  # fmt: skip
+def test_an_output_folder_that_is_a_file_is_reported(command, tmp_path, capsys):
+    """Before the duration of a long run is announced."""
     (tmp_path / "file").touch()
-    out = ["--out", str(tmp_path / "file")]
-    line = refused(capsys, "train", "t-ls-small", "splagger", *out, *arguments())
-    assert "cannot write to" in line and "choose another --out" in line
+    line = refused(capsys, *command, "--out", str(tmp_path / "file"))
+    assert f"--out must be a folder, not a file, got {tmp_path / 'file'}" in line
 
 
 @pytest.mark.parametrize("command", ["evaluate", "watch"])
