@@ -69,12 +69,11 @@ class Grid:
         from splagger.runs.run import Run
         from splagger.runs.settings import assignments
 
+        if self.small and self.full:
+            raise SettingError("--small and --full contradict each other; give only one of them")
         axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
         overrides = assignments(self.set)
-        default = self._is_small_by_default(env)
-        partial = default and any(name.startswith("network.") for name in overrides)
-        small = self.small or (default and not partial)
-        if small:
+        if self.small or self._is_small_by_default(env):
             overrides = SMALL | overrides
             axes["rates"] = (SMALL_RATE,)
         if self.rates == ("paper",):
@@ -91,19 +90,7 @@ class Grid:
                     f"{option} and --set {axis.setting}=… are one setting; give only one of them"
                 )
         grid = {"race": self.race, "seeds": seeds} | axes
-        run = Run.create(env, method, self.frames, overrides, self.episodes, **grid)
-        if small and not self.small:
-            print(
-                f"{env} on a CPU: compact network, and rate {SMALL_RATE:g} unless --rates says otherwise; --full uses "
-                "the paper's network and rates",
-                file=sys.stderr,
-            )
-        if partial:
-            print(
-                f"{env}: --set network.… changes the paper's network and keeps its rates; --small changes the compact one",
-                file=sys.stderr,
-            )
-        return run
+        return Run.create(env, method, self.frames, overrides, self.episodes, **grid)
 
     def given(self) -> list[str]:
         """Returns the options that differ from their defaults."""
@@ -112,8 +99,21 @@ class Grid:
         swept = [name for name, values in vars(self.swept).items() if values]
         return [f"--{name.replace('_', '-')}" for name in (*own, *swept)]
 
-    def print_rounding(self, *runs: "Run") -> None:
-        """Prints the frames that are trained where they differ from --frames."""
+    def print_notes(self, *runs: "Run") -> None:
+        """Prints the size of other people's environments, and the frames that are trained where they differ from --frames."""
+        for env in dict.fromkeys(run.row.name for run in runs):
+            if self._is_small_by_default(env):
+                print(
+                    f"{env} on a CPU: compact network, and rate {SMALL_RATE:g} unless --rates says otherwise; --full uses "
+                    "the paper's network and rates",
+                    file=sys.stderr,
+                )
+            elif self._declares_no_network(env):
+                print(
+                    f"{env}: --set network.… changes the paper's network and keeps its rates; --small changes the compact "
+                    "one",
+                    file=sys.stderr,
+                )
         lines = []
         for run in runs:
             frames = run.config.updates * run.row.ppo.batch
@@ -126,13 +126,16 @@ class Grid:
 
     def _is_small_by_default(self, env: str) -> bool:
         """Whether nothing was said about the network of an environment of others, on a CPU."""
+        changed = any(name.startswith("network.") for name in self.set)
+        return not changed and self._declares_no_network(env)
+
+    def _declares_no_network(self, env: str) -> bool:
+        """Whether neither an environment of others nor --small or --full chooses a network, on a CPU."""
         import jax
 
         from splagger.agent import Network
         from splagger.bridges import resolve
 
-        if self.small and self.full:
-            raise SettingError("--small and --full contradict each other; give only one of them")
         if self.small or self.full or ":" not in env or jax.default_backend() != "cpu":
             return False
         return resolve(env).network == Network()
@@ -201,7 +204,7 @@ class Train:
 
         hosts.join()
         run = self.grid.run(self.env, self.method)
-        self.grid.print_rounding(run)
+        self.grid.print_notes(run)
         if self.force or not run.folder(self.out).exists():
             announce(run)
         folder, worked = execute(run, self.out, self.force, self.save_every)
@@ -240,7 +243,7 @@ class Sweep:
             for method in self.methods:
                 run = self.grid.run(env, method)
                 runs[run.digest] = run  # two names of one method are one run
-        self.grid.print_rounding(*runs.values())
+        self.grid.print_notes(*runs.values())
         if self.where.on == "local":
             announce(*(run for run in runs.values() if not run.folder(self.out).exists()))
         folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)

@@ -21,9 +21,11 @@ CARTPOLE = "gym:CartPole-v1"
 
 @pytest.mark.parametrize("options", [{"small": True}, {}])
 def test_the_compact_network_is_used_on_request_and_for_others_environments(options, capsys):
-    run = Grid(**options).run("t-ls" if options else CARTPOLE, "splagger")
+    grid = Grid(**options)
+    run = grid.run("t-ls" if options else CARTPOLE, "splagger")
+    grid.print_notes(run, run)
     assert run.row.network == COMPACT and run.rates == (1e-3,) and len(run.seeds) == 3
-    assert ("compact network" in capsys.readouterr().err) == (not options)
+    assert capsys.readouterr().err.count("compact network") == (not options)
 
 
 def test_python_and_the_command_line_make_the_same_run():
@@ -37,7 +39,9 @@ def test_python_and_the_command_line_make_the_same_run():
 
 @pytest.mark.parametrize("options", [{"full": True}, {"set": ("network.output_size=24",)}])
 def test_the_papers_network_is_used_on_request(options, capsys):
-    run = Grid(**options).run(CARTPOLE, "splagger")
+    grid = Grid(**options)
+    run = grid.run(CARTPOLE, "splagger")
+    grid.print_notes(run)
     assert run.row.network == ENVS["t-ls"].network and run.rates == PAPER_RATES
     note = "--set network.… changes the paper's network and keeps its rates; --small changes the compact one"
     assert (note in capsys.readouterr().err) == ("set" in options)
@@ -53,6 +57,7 @@ OWN = replace(ENVS["t-ls"], network=Network(hidden=(40,), output_size=20))
 
 def test_an_environment_that_declares_a_network_keeps_it(capsys):
     run = Grid().run(f"jax:{__name__}:OWN", "splagger")
+    Grid().print_notes(run)
     assert run.row.network == OWN.network and capsys.readouterr().err == ""
     assert Grid(small=True).run(f"jax:{__name__}:OWN", "splagger").row.network == COMPACT
 
@@ -93,8 +98,8 @@ def test_the_recorded_command_makes_the_same_run(options, monkeypatch):
 
 def test_rounded_frames_are_printed_once(capsys):
     grid = Grid(frames=7e3)
-    grid.print_rounding(*(grid.run("t-ls-small", method) for method in ("rnn", "splagger")))
+    grid.print_notes(*(grid.run("t-ls-small", method) for method in ("rnn", "splagger")))
     printed = "6,400 frames: rounded to whole evaluation intervals of 6,400 frames\n"
     assert capsys.readouterr().out == printed
-    Grid().print_rounding(Grid().run("t-ls-small", "rnn"))
+    Grid().print_notes(Grid().run("t-ls-small", "rnn"))
     assert capsys.readouterr().out == ""
