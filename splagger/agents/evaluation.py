@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from splagger.agent import Agent, Normalizers
-from splagger.agents.player import Player, a_player
+from splagger.agents.player import Player, as_player
 from splagger.bridges import unwrapped_errors
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
@@ -38,7 +38,7 @@ def evaluate(
 
     - `explore`: sample actions, as training does, instead of taking the most likely ones.
     """
-    player = a_player(player)
+    player = as_player(player)
     check("tasks", tasks, Integer)
     check("seed", seed, Integer)
     if tasks < 2:

@@ -10,7 +10,7 @@ import jax.random as jr
 
 from splagger.agent import Agent, Interface, Network, Normalizers, build
 from splagger.agents.interface import SavedInterface, interface_of
-from splagger.agents.player import Player, a_player
+from splagger.agents.player import Player, as_player
 from splagger.agents.rebuild import rebuild
 from splagger.agents.recreate import matching, recreate
 from splagger.agents.trust import named_code, untrusted
@@ -33,7 +33,7 @@ def save_agent(player: Player, path: str | Path, half: bool = False) -> None:
     returns computes with the rounded numbers in float32. Moments of observations keep their precision.
     The environment in the file is that of training, also if `with_env` changed that of the player.
     """
-    player = a_player(player)
+    player = as_player(player)
     if player.run is None or isinstance(player.env, SavedInterface):
         raise SettingError(
             "a player without a run cannot be saved; use one that `splagger.load` returned with its environment"

@@ -152,7 +152,7 @@ class Player:
         return obs
 
 
-def a_player(value: Any) -> Player:
+def as_player(value: Any) -> Player:
     """Returns an agent; raises a SettingError for anything else, such as the path of one."""
     if isinstance(value, Player):
         return value

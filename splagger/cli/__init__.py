@@ -73,9 +73,8 @@ def _exit_codes():
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        with contextlib.suppress(
-            OSError
-        ):  # what was printed and not written would fail again at the end
+        # What was printed and not written would fail again at the end.
+        with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"splagger: cannot write ({error.strerror})", file=sys.stderr)
         sys.exit(2)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splagger.agents.player import Player, a_player
+from splagger.agents.player import Player, as_player
 from splagger.errors import SettingError
 from splagger.files.storage import write_output, writing
 from splagger.inspection.counterfactuals import counterfactuals
@@ -34,7 +34,7 @@ def inspect(
     - `draw`: show a picture of every state, for which the environment needs `render`.
     """
     alone = isinstance(players, Player | str | Path)
-    players = [a_player(player) for player in ([players] if alone else players)]
+    players = [as_player(player) for player in ([players] if alone else players)]
     _check(players)
     traces = [trace(player, task_seed, draw) for player in players]
     pictures = pack([frame for found in traces for frame in found.frames]) if draw else NO_PICTURES
