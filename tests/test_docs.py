@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from docs import catalog_tables, paper_tables, tables
+from docs.agents_tables import _fall
 from splagger import METHODS, cli
 from splagger.paper.claims import CLAIMS
 from splagger.paper.figures import FIGURES
@@ -183,3 +185,16 @@ SEARCH = """new Promise(resolve => {
     field.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true, key: "k"}))
     setTimeout(() => resolve(""), 15000)
 })"""
+
+
+def test_a_fall_begins_where_an_agent_that_has_learned_returns_little():
+    """The table of falls in docs/fidelity.md takes the update on the way down, not a single bad evaluation before."""
+    returns = np.full(400, 16.0)
+    returns[:40] = 2.0
+    assert _fall(returns) is None
+    returns[150] = 3.0  # one bad evaluation
+    assert _fall(returns) is None
+    returns[300:] = 5.0
+    returns[300] = 14.0
+    assert _fall(returns) == 301
+    assert _fall(np.full(400, 2.0)) is None

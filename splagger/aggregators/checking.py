@@ -33,14 +33,14 @@ def check_parameters(aggregator: AbstractAggregator) -> None:
 def _problem(leaf: Any, declared: bool) -> str:
     """What is wrong with a trained leaf; `declared`: its field is annotated as a float, which may be written as 2."""
     if hasattr(leaf, "dtype"):
-        is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+        is_float, is_finite = jnp.issubdtype(leaf.dtype, jnp.floating), True
     else:
-        is_float = isinstance(leaf, float | int if declared else float) and type(leaf) is not bool
+        is_float = type(leaf) is float or (type(leaf) is int and declared)
+        is_finite = not is_float or math.isfinite(leaf)
     if not is_float:
         shown = f"{kind_of(leaf)} {leaf!r:.40}"
         return f"holds {shown}, and only floats are trained: declare it with eqx.field(static=True)"
-    is_number = not hasattr(leaf, "dtype")
-    return f"must be finite, got {leaf}" if is_number and not math.isfinite(leaf) else ""
+    return "" if is_finite else f"must be finite, got {leaf}"
 
 
 def check_aggregator(aggregator: AbstractAggregator, size: int = 8) -> None:

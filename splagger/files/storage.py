@@ -1,4 +1,4 @@
-"""Atomic writes, digests, and failures of writing as user errors."""
+"""Atomic writes, digests, failures of reading and writing as user errors, and messages on any output."""
 
 import contextlib
 import hashlib
@@ -76,6 +76,11 @@ def write_output(path: str | Path, data: bytes | str) -> None:
         return
     with atomic_file(target) as handle:
         handle.write(content)
+
+
+def unreadable(path: Path, error: OSError) -> RunError:
+    """Returns the error for a file or folder that this user may not read."""
+    return RunError(f"cannot read {path} ({error.strerror})")
 
 
 def print_any_text() -> None:

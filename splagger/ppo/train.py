@@ -341,10 +341,10 @@ def _set_temperature(agent: Agent, temperature) -> Agent:
     """Sets the initial temperature of an aggregator that has one; if it has several, of the first, and scales the others."""
     where = lambda agent: temperatures(agent.memory.aggregation.aggregator)  # noqa: E731
     built = [at_least(one) for one in where(agent)]
+    if not built:
+        return agent
     first = at_least(jnp.asarray(temperature, jnp.float32))
-    return (
-        eqx.tree_at(where, agent, [first * (one / built[0]) for one in built]) if built else agent
-    )
+    return eqx.tree_at(where, agent, [first * (one / built[0]) for one in built])
 
 
 def _empty_buffer(config: Config) -> Buffer:

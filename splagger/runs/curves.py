@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from splagger.errors import RunError
+from splagger.files.storage import unreadable
 from splagger.runs.axes import AXES, Plan
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def read_bytes(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except PermissionError as error:
-        raise RunError(f"cannot read {path} ({error.strerror})") from None
+        raise unreadable(path, error) from None
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, str(error).strip()) from None
 

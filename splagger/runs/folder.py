@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING
 
 from splagger.errors import RunError
 from splagger.files.lock import Lock, LockedError, held
-from splagger.files.storage import remove_leftovers, sha256, warn, write_atomically, writing
+from splagger.files.storage import (
+    remove_leftovers,
+    sha256,
+    unreadable,
+    warn,
+    write_atomically,
+    writing,
+)
 from splagger.runs.checkpoint_files import saved_text, saved_updates
 from splagger.runs.curves import CURVES, curves_path, damaged, parse_curves, read_bytes
 from splagger.runs.record import RunRecord
@@ -167,11 +174,6 @@ def walk(root: str | Path, strict: bool = True) -> Iterator[tuple[Path, list[str
             links = {folder for folder in below if os.path.islink(os.path.join(name, folder))}
             tops += [os.path.join(name, folder) for folder in sorted(links)]
             below[:] = sorted(set(below) - {CHECKPOINTS, EVENTS} - links)
-
-
-def unreadable(path: Path, error: OSError) -> RunError:
-    """Returns the error for a file or folder that this user may not read."""
-    return RunError(f"cannot read {path} ({error.strerror})")
 
 
 def find_run(path: str | Path) -> RunFolder:

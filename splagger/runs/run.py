@@ -264,9 +264,8 @@ class Run:
     def _check_aggregator(self) -> None:
         if self.method.skip == 1:
             return
-        check_parameters(self.method.aggregator)
-        if not _is_tested(self.method.aggregator):
-            check_aggregator(self.method.aggregator)
+        aggregator = self.method.aggregator
+        (check_parameters if _is_tested(aggregator) else check_aggregator)(aggregator)
         if not self.method.bottleneck:  # raises if the aggregator cannot read so many neurons
             self._aggregation(self.row.network.width(self.method)).output_size  # noqa: B018
 
