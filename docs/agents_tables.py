@@ -6,13 +6,16 @@ import numpy as np
 import pandas
 
 from docs.table_parts import evidence, markdown, mean
+from splagger.methods import METHODS
 from splagger.paper.claims import BEYOND, learned
+from splagger.paper.reproduce import FIRST_FRESH_SEED
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.folder import RunFolder
-from splagger.stats.estimates import at_the_end, estimate
+from splagger.stats.estimates import at_the_end, difference, estimate, over_training
 from splagger.stats.evidence import Series
 
+EXPLODED = 1000.0  # a gradient 2000 times as long as the length at which gradients are clipped
 LOW = 12  # a return on T-Maze Agreement far below those of agents that have learned it
 
 
@@ -80,6 +83,54 @@ def agreement_falls() -> str:
         found = [agent.iloc[update + part.start : update + part.stop] for agent, update in falls]
         medians = [np.median([agent[name].median() for agent in found]) for name in columns]
         rows.append((words, f"{medians[0]:.4f}", *(f"{value:.3g}" for value in medians[1:])))
+    return markdown(head, rows)
+
+
+def agreement_gradients() -> str:
+    """How long the gradients of the memory become on T-Maze Agreement, at the best rate of each memory."""
+    head = ("memory", "GRU", "agents", "longest gradient: median agent", "longest of all")
+    head += (f"agents above {EXPLODED:g}", "largest error of the first ratios", "stopped")
+    names = ("avg", "wavg", "softmax", "wsoftmax")
+    return markdown(head, (_gradients_row(f"splagger-{name}") for name in names))
+
+
+def _gradients_row(method: str) -> tuple[str, ...]:
+    series = Series("t-agreement", method)
+    folders = [RunFolder(folder) for folder in evidence().folders(series)]
+    tables = [table for folder in folders if (table := folder.curves()) is not None]
+    rate, curves = evidence().best_rate(series), pandas.concat(tables)
+    fresh = curves[(curves.rate == rate) & (curves.seed >= FIRST_FRESH_SEED)]
+    stopped = sum(len(record.stopped) for f in folders if (record := f.record()) is not None)
+    longest = fresh.groupby("seed")["encoder_grad_norm"].max()
+    return (
+        style_of(method).label,
+        str(METHODS[method].width),
+        str(len(longest)),
+        f"{longest.median():.2g}",
+        f"{longest.max():.2g}",
+        str((longest > EXPLODED).sum()),
+        f"{fresh.first_ratio_error.max():.2g}",
+        str(stopped),
+    )
+
+
+def agreement_difference() -> str:
+    """Weighted and plain average on T-Maze Agreement: all agents, and those that were not stopped."""
+    returns = {}
+    for name in ("wavg", "avg"):
+        series = Series("t-agreement", f"splagger-{name}")
+        members, rate = evidence().members(series), evidence().best_rate(series)
+        assert members is not None and rate is not None
+        fresh = members.of([s for s in members.seeds(rate) if s >= FIRST_FRESH_SEED])
+        ended = [np.isfinite(fresh.returns[rate, seed]).all() for seed in fresh.seeds(rate)]
+        returns[name] = over_training(fresh.curves(rate)), np.array(ended)
+    (weighted, ended), (plain, _) = returns["wavg"], returns["avg"]
+    rows = []
+    for words, kept in (("all", weighted), ("without those stopped", weighted[ended])):
+        means = (interval(estimate(mean, values)) for values in (kept, plain))
+        gap = interval(estimate(difference, kept, plain))
+        rows.append((words, f"{len(kept)} and {len(plain)}", *means, gap))
+    head = ("agents", "how many", "SplAgger-wavg, mean over training", "SplAgger-avg", "difference")
     return markdown(head, rows)
 
 

@@ -10,7 +10,13 @@ import re
 import sys
 from collections.abc import Callable
 
-from docs.agents_tables import agreement_agents, agreement_falls, planning_agents
+from docs.agents_tables import (
+    agreement_agents,
+    agreement_difference,
+    agreement_falls,
+    agreement_gradients,
+    planning_agents,
+)
 from docs.beyond_tables import (
     beyond_arms,
     beyond_compilation,
@@ -92,6 +98,8 @@ TABLES: dict[str, Callable[[], str]] = {
         planning_agents,
         agreement_agents,
         agreement_falls,
+        agreement_gradients,
+        agreement_difference,
         planning_bypass,
         speed,
         speed_by_task,

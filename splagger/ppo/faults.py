@@ -105,8 +105,13 @@ def in_training(metrics: dict[str, Float[Array, " M"]], update: Int[Array, ""]) 
 
 def in_parameters(parameters: Any, update: Int[Array, ""]) -> Fault:
     """Returns a fault if any parameter is not finite."""
-    finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)]).all()
+    finite = all_finite(parameters)
     return in_training({"parameters": jnp.where(finite, 0.0, jnp.nan)[None]}, update)
+
+
+def all_finite(tree: Any) -> Bool[Array, ""]:
+    """Returns whether all numbers in all leaves are finite."""
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
 
 
 def _steps_into_task(steps: int, length: int, rollouts) -> Int[Array, ""]:

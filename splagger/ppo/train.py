@@ -18,6 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key, Shaped
 
@@ -36,6 +37,9 @@ Metrics = dict[str, Shaped[Array, "..."]]
 
 # Random streams that no update uses: updates count up from 0.
 INIT_STREAM, EVAL_STREAM, NOISE_STREAM, FRESH_STREAM = (2**31 - n for n in (1, 2, 3, 4))
+
+# The norm with which longer gradients are recorded: its square is the largest number of float32.
+MAX_NORM = float(np.sqrt(np.finfo(np.float32).max))
 
 
 class Optimizers(NamedTuple):
@@ -196,8 +200,8 @@ def ppo_epochs(
             memory = _descend(agent.memory, steps, rate)
             steps, policy_state = policy.update(grads[1], optimizers.policy)
             agent = replace(agent, memory=memory, policy=_descend(agent.policy, steps, rate))
-        metrics["encoder_grad_norm"] = optax.tree.norm(grads[0])
-        metrics["policy_grad_norm"] = optax.tree.norm(grads[1])
+        metrics["encoder_grad_norm"] = gradient_norm(grads[0])
+        metrics["policy_grad_norm"] = gradient_norm(grads[1])
         return (agent, optimizers._replace(encoder=encoder_state, policy=policy_state)), metrics
 
     orders = jax.vmap(lambda k: jr.permutation(k, ppo.batch))(jr.split(key, ppo.epochs))
@@ -244,6 +248,16 @@ def _ppo_loss(config, tunables, state, rollout, batch, index, params):
         "ratio_error": jnp.abs(ratio - 1).max(),
     }
     return total, metrics
+
+
+def gradient_norm(grads) -> Float[Array, ""]:
+    """Returns ‖grads‖, at most `MAX_NORM` if all gradients are finite.
+
+    Longer gradients have a square that overflows. Clipping sets their step to zero, here as in PyTorch, and training
+    goes on. Only gradients that are not finite themselves break the parameters.
+    """
+    norm = optax.tree.norm(grads)
+    return jnp.where(jnp.isinf(norm) & faults.all_finite(grads), MAX_NORM, norm)
 
 
 def reconstruct(config: Config, state: TrainState, rollout: Rollout, key: Key[Array, ""]):

@@ -14,7 +14,7 @@ from splagger import METHODS, Method
 from splagger.aggregators import Halves, Softmax, StraightThrough, temperatures
 from splagger.aggregators.weighted import LOWEST_TEMPERATURE
 from splagger.envs import MetaEnv, TMaze
-from splagger.ppo import train
+from splagger.ppo import faults, train
 from splagger.ppo.rollout import collect
 from tests.close import assert_close
 from tests.parity.numpy_models import gae_naive, running_moments_update, scaled_rewards_naive
@@ -193,6 +193,28 @@ def test_encoder_and_policy_gradients_are_clipped_separately():
         assert metrics[f"{name}_grad_norm"] > 0.6
         numbers = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(moment)])
         assert_close(np.linalg.norm(numbers), 0.1 * 0.5, rtol=1e-3)
+
+
+def test_a_finite_gradient_whose_square_overflows_is_no_divergence():
+    """Its norm is finite, and the update takes no step, as with `clip_grad_norm_` of PyTorch."""
+    config = tiny("splagger", MAZE, **ONE_STEP)
+    before = random_state(config)
+    for weight in (1e10, 1e22, 1e34):
+        after, metrics = quick_update(config, TUNABLES._replace(entropy_weight=weight), before)
+        assert metrics["fault_kind"] == faults.NONE
+        assert (metrics["policy_grad_norm"] == np.float32(train.MAX_NORM)) == (weight > 1e10)
+        assert any(differs(before.agent.policy, after.agent.policy)) == (weight == 1e10)
+    _, metrics = quick_update(config, TUNABLES._replace(entropy_weight=np.inf), before)
+    assert metrics["fault_kind"] != faults.NONE
+
+
+def test_the_norm_of_a_gradient():
+    largest = train.MAX_NORM
+    for size, norm in ((0, 0), (3, 5), (3e18, 5e18), (1.2e19, largest), (2.5e38, largest)):
+        grads = {"a": jnp.float32(size), "b": jnp.full((1, 1), size / 3 * 4, jnp.float32)}
+        assert_close(jax.jit(train.gradient_norm)(grads), np.float32(norm))
+    assert train.gradient_norm([jnp.array([np.inf, 1.0])]) == np.inf
+    assert np.isnan(train.gradient_norm([jnp.array([np.nan, np.inf])]))
 
 
 def test_the_kl_term_of_pearl_trains_only_the_encoder():
