@@ -14,6 +14,8 @@ def run() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
+    # Otherwise JAX reserves three quarters of the GPU when it starts, and a second program finds too little.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         from splagger.files.storage import print_any_text
 

@@ -47,17 +47,21 @@ Command = (
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line. Errors that a user can fix print one line and exit with code 2."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words == ["--version"]:
-        print(f"splagger {version('splagger')}")
-        return
-    command: Any = tyro.cli(
-        Command,
-        prog="splagger",
-        description="Meta-reinforcement learning whose memory is a commutative monoid.",
-        args=words,
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
     with _exit_codes():
+        if words == ["--version"]:
+            print(f"splagger {version('splagger')}")
+            return
+        command: Any = tyro.cli(
+            Command,
+            prog="splagger",
+            description="Meta-reinforcement learning whose memory is a commutative monoid.",
+            args=words,
+            config=(
+                tyro.conf.OmitArgPrefixes,
+                tyro.conf.FlagCreatePairsOff,
+                tyro.conf.DisallowNone,
+            ),
+        )
         check_options(command, words)
         command()
         sys.stdout.flush()

@@ -11,7 +11,10 @@ from splagger.cli.inspect_commands import Elsewhere, OtherEnv, Trust
 from splagger.cli.options import WritableFile
 from splagger.ranges import TaskSeed
 
-Agents = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="AGENT")]
+Agents = Annotated[
+    tyro.conf.Positional[tuple[Path, ...]],
+    tyro.conf.arg(metavar="AGENT", help_behavior_hint="(required)"),
+]
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,11 @@ class Inspect:
     def __call__(self) -> None:
         from splagger.agents import load
         from splagger.inspection import inspect
+        from splagger.inspection.api import check_players
 
         found = (load(path, self.rate, self.seed, trust=self.trust) for path in self.agents)
         players = [self.elsewhere.of(player) for player in found]
+        check_players(players)
         worth = not self.no_interventions
         print("playing a task" + " and interventions on the memory" * worth + " …", file=sys.stderr)
         traces = inspect(

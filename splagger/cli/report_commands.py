@@ -16,7 +16,9 @@ from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table, count
 
 Positional = tyro.conf.Positional
-Runs = Annotated[Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+Runs = Annotated[
+    Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN", help_behavior_hint="(required)")
+]
 Picture = Annotated[Path, WritableFile((".png", ".pdf", ".svg"))]
 ANALYSES = Path("results/analysis")
 CLAIMS = "claims"  # the forest plot of all claims

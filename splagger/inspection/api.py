@@ -35,7 +35,7 @@ def inspect(
     """
     alone = isinstance(players, Player | str | Path)
     players = [as_player(player) for player in ([players] if alone else players)]
-    _check(players)
+    check_players(players)
     traces = [trace(player, task_seed, draw) for player in players]
     pictures = pack([frame for found in traces for frame in found.frames]) if draw else NO_PICTURES
     first = np.cumsum([0, *(len(found.frames) for found in traces)])
@@ -51,7 +51,8 @@ def inspect(
     return traces
 
 
-def _check(players: list[Player]) -> None:
+def check_players(players: list[Player]) -> None:
+    """Raises a SettingError unless these are one agent, or two of the same environment."""
     if not 1 <= len(players) <= 2:
         raise SettingError(f"a page shows one agent or two, got {len(players)}")
     envs = [player.environment("inspecting") for player in players]

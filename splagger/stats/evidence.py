@@ -101,10 +101,12 @@ class Evidence:
     @classmethod
     def read_every(cls, *roots: str | Path) -> "Evidence":
         """Reads all runs below `roots`; raises a RunError if a root has none, such as a path with a typo."""
+        if not roots:
+            raise RunError("name at least one run folder, or a folder that contains run folders")
         absent = {root: "" if Path(root).exists() else " (it does not exist)" for root in roots}
         empty = [f"{root}{why}" for root, why in absent.items() if not find_runs(root)]
-        if empty or not roots:
-            raise RunError(f"no run folder in {', '.join(empty) or 'the given paths'}")
+        if empty:
+            raise RunError(f"no run folder in {', '.join(empty)}")
         return cls.read(*roots)
 
     def members(self, series: Series) -> Members | None:

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 import numpy as np
 
 from splagger import hosts
 from splagger.bridges import unwrapped_errors
-from splagger.errors import EnvError, Interrupted, RunError, SettingError, kind_of
+from splagger.errors import EnvError, Interrupted, RunError, SettingError, kind_of, one_line
 from splagger.files.storage import sha256
 from splagger.ranges import Seconds, check
 from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
@@ -316,7 +317,7 @@ def execute(
 
 @contextlib.contextmanager
 def _advice() -> Iterator[None]:
-    """Turns an error of the environment into a RunError that says how to continue."""
+    """Turns an error of the environment, or a lack of memory, into a RunError that says how to continue."""
     try:
         with unwrapped_errors():
             yield
@@ -325,6 +326,13 @@ def _advice() -> Iterator[None]:
             f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
             "the same command again to continue"
         ) from error
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise RunError(
+            f"out of memory ({one_line(error)}). Other programs may use the {jax.default_backend().upper()}: end them "
+            "and run the same command again, which continues from the last checkpoint. Or train fewer seeds or rates at a time"
+        ) from None
 
 
 def _ordered(values: dict[str, float]) -> dict[str, float]:

@@ -325,10 +325,21 @@ def test_the_command_of_a_run_makes_an_equal_run(change, monkeypatch, tmp_path):
     assert runs[0].frames == run.frames == UPDATES * BATCH
 
 
-def test_a_closed_pipe_is_not_an_error():
-    command = f"{sys.executable} -c {shlex.quote(MAIN)} list | head -n 1 >&2"
+@pytest.mark.parametrize("words", ["list", "leaderboard --help", "--version"])
+def test_a_closed_pipe_is_not_an_error(words):
+    command = f"{sys.executable} -c {shlex.quote(MAIN)} {words} | true"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=100)
     assert "pipe" not in done.stderr.lower() and len(done.stderr.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("given, expected", [(None, "false"), ("true", "true")])
+def test_memory_of_a_gpu_is_not_reserved_unless_the_user_says_so(given, expected):
+    name = "XLA_PYTHON_CLIENT_PREALLOCATE"
+    code = f"import os, splagger.cli; splagger.cli.main = lambda: print(os.environ['{name}']); "
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    environment |= {} if given is None else {name: given}
+    done = subprocess.run([sys.executable, "-c", code + MAIN], env=environment, capture_output=True)
+    assert done.stdout.decode().strip() == expected
 
 
 def failing(error: type[BaseException]):

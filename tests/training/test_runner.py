@@ -10,6 +10,7 @@ import signal
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas
 import pytest
@@ -99,6 +100,14 @@ def test_a_member_that_diverges_is_reported_and_the_others_continue(diverged):
     assert len(healthy) == 2 * (UPDATES + 1)
     assert np.isfinite(healthy[healthy["update"] > 0]).all().all()
     assert (curves[curves.rate == 1e30]["update"] == 0).all()
+
+
+def test_a_lack_of_memory_says_how_to_continue(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "compile_grid", lambda *_: jnp.zeros(1 << 50).block_until_ready())
+    with pytest.raises(
+        RunError, match=r"out of memory \(RESOURCE.* same command again.* fewer seeds"
+    ):
+        runner.execute(tiny(), tmp_path, show=False)
 
 
 def test_a_member_that_diverges_does_not_change_the_others(diverged, trained):
