@@ -207,15 +207,19 @@ def test_members_whose_environment_breaks_are_named_and_the_others_continue(
     pandas.testing.assert_frame_equal(ours, kept)
 
 
-def test_members_with_rates_far_too_high_fail_by_name(tmp_path):
-    run = tiny(rates=(1e30, 1e29))
-    with pytest.raises(
-        DivergedError,
-        match=r"rate 1e\+30, seed 0 at update 1: \w+ (is|are) not finite; .*no checkpoint",
-    ):
-        runner.execute(run, tmp_path, show=False)
+@pytest.mark.parametrize(
+    "rates, update",
+    [
+        ((1e38, 1e37), 1),
+        ((1e30, 1e29), 2),  # the first update's gradients are finite, only their squares overflow
+    ],
+)
+def test_members_with_rates_far_too_high_fail_by_name(rates, update, tmp_path):
+    member = re.escape(f"rate {rates[0]:g}, seed 0 at update {update}: ")
+    with pytest.raises(DivergedError, match=member + r"\w+ (is|are) not finite; .*no checkpoint"):
+        runner.execute(tiny(rates=rates), tmp_path, show=False)
     (folder,) = find_runs(tmp_path)
-    assert folder.record().failed and set(folder.record().stopped.values()) == {1}
+    assert folder.record().failed and set(folder.record().stopped.values()) == {update}
 
 
 def metrics(error):
