@@ -7,14 +7,15 @@ from splagger.paper.figures import FIGURES
 from splagger.paper.forest import claims_picture
 from splagger.paper.reproduce import commands
 from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, OUTCOMES, UNDECIDED
-from splagger.paper_numbers import PAPER
+from splagger.paper_numbers import PAPER, SCALES
 from splagger.plots.draw import picture
 from splagger.plots.export import drawable
 from splagger.plots.forest import NARROW, WIDE
 from splagger.plots.panels import AnalysisPanel, Figure, Panel
 from splagger.plots.styles import style_of
 from splagger.report.tables import claims_table, millions, returns_table
-from splagger.stats.evidence import Evidence
+from splagger.stats.estimates import interquartile_mean, over_training
+from splagger.stats.evidence import Evidence, Series
 from splagger.tables import count
 
 
@@ -74,6 +75,25 @@ def returns() -> str:
     """Returns of every method on every environment of the paper that was run with its default settings."""
     runs = [run for run in evidence().runs if run.record.env in PAPER]
     return returns_table(Evidence(runs)).markdown()
+
+
+IN_SHORT = ("splagger", "rnn", "amrl", "cnp", "pearl")
+TASKS = ("t-ls", "t-agreement", "t-latent", "mc-ls", "planning")
+
+
+def returns_in_short() -> str:
+    """The return over training of the paper's main methods, where the paper runs them, and the best known returns."""
+    rows = [
+        (style_of(method).label, *(_over_training(Series(env, method)) for env in TASKS))
+        for method in IN_SHORT
+    ]
+    return markdown(("", *(f"{env} ({SCALES[env].best:g})" for env in TASKS)), rows)
+
+
+def _over_training(series: Series) -> str:
+    if (chosen := evidence().unbiased(series)) is None:
+        return "–"
+    return f"{interquartile_mean(over_training(chosen.curves)).item():.2f}"
 
 
 def claim_counts() -> str:

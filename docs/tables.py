@@ -57,6 +57,7 @@ from docs.paper_tables import (
     claims_undecided,
     figures,
     returns,
+    returns_in_short,
 )
 from docs.reliability_tables import saving, storm
 from docs.speed_tables import (
@@ -85,6 +86,7 @@ TABLES: dict[str, Callable[[], str]] = {
         zoo_rounding,
         figures,
         returns,
+        returns_in_short,
         claim_counts,
         claims_in_one_sentence,
         claims_that_fail,
