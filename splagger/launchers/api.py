@@ -54,6 +54,7 @@ def sweep(
     jobs: int | None = None,
     gpus_per_run: Number | None = None,
     cpus_per_run: int | None = None,
+    hours: Number | None = None,
     save_every: Number = SAVE_EVERY,
     episodes: int | None = None,
     **axes: Number | Sequence[Number],
@@ -63,6 +64,7 @@ def sweep(
     - `on`: where: "local", "ray", "ray:HOST:PORT", "slurm" or "slurm:PARTITION".
     - `jobs`: experiments at a time, with "local"; by default several if NVIDIA's Multi-Process Service runs.
     - `gpus_per_run`, `cpus_per_run`: what a cluster reserves for each experiment.
+    - `hours`: the time limit of a job, with "slurm".
 
     The other arguments are those of `splagger.train`. Each experiment is one program with all rates and seeds.
     Finished ones are not trained again, and interrupted ones continue. The columns `env`, `method` and `folder` say
@@ -70,7 +72,7 @@ def sweep(
     """
     import pandas
 
-    launcher = parse(on, jobs, gpus_per_run, cpus_per_run)
+    launcher = parse(on, jobs, gpus_per_run, cpus_per_run, hours)
     grid = {"rates": rates, "seeds": seeds, **axes}
     all_envs: Any = envs if isinstance(envs, list | tuple) else [envs]
     all_methods: Any = methods if isinstance(methods, list | tuple) else [methods]

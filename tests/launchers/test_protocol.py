@@ -50,6 +50,20 @@ def test_bad_names_and_options_are_refused(given, message):
         parse(*given)
 
 
+@pytest.mark.parametrize(
+    "option, kind, refused",
+    [
+        ({"jobs": 2}, "ray", "--jobs"),
+        ({"gpus_per_run": 1}, "local", "--gpus-per-run"),
+        ({"cpus_per_run": 2}, "local", "--cpus-per-run"),
+        ({"hours": 2}, "local", "--hours"),
+    ],
+)
+def test_sweeps_in_python_take_every_option_of_launchers(option, kind, refused, tmp_path):
+    with pytest.raises(SettingError, match=f"^{refused} is not for --on {kind}"):
+        splagger.sweep("t-ls-demo", "rnn", on=kind, out=tmp_path, **option)
+
+
 @pytest.mark.parametrize("name, package", [("ray", "ray"), ("slurm", "submitit")])
 def test_a_package_that_is_missing_is_named(name, package, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
