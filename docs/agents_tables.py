@@ -8,12 +8,12 @@ import pandas
 from docs.table_parts import evidence, markdown, mean
 from splagger.methods import METHODS
 from splagger.paper.claims import BEYOND, learned
-from splagger.paper.reproduce import FIRST_FRESH_SEED
 from splagger.plots.styles import style_of
 from splagger.report.tables import interval
 from splagger.runs.folder import RunFolder
 from splagger.stats.estimates import at_the_end, difference, estimate, over_training
 from splagger.stats.evidence import Series
+from splagger.stats.selection import FIRST_FRESH_SEED
 
 EXPLODED = 1000.0  # a gradient 2000 times as long as the length at which gradients are clipped
 LOW = 12  # a return on T-Maze Agreement far below those of agents that have learned it

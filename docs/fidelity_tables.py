@@ -11,8 +11,9 @@ from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.stats.estimates import at_the_end, difference, estimate, over_training, window
-from splagger.stats.evidence import Evidence, RecordedRun, Series
+from splagger.stats.evidence import Evidence, Series
 from splagger.stats.members import best_rate
+from splagger.stats.recorded import RecordedRun
 
 MC_LS = ("splagger", "splagger-nornn", "amrl", "amrl-nornn", "pearl", "cnp", "rnn")
 _SOLVED = 26.7  # return on MC-LS from which on the paper's claims call it learned

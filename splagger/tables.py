@@ -1,7 +1,7 @@
 """Tables: lookup of rows by name, and tables as text or Markdown."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,6 +31,17 @@ def count(number: int, noun: str) -> str:
     ('1 run', '1,200 runs', '0 fresh seeds')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(items: Iterable[str], most: int = 3) -> str:
+    """Returns at most so many items, and the number of the others.
+
+    >>> listed("abcde"), listed(["a"])
+    ('a, b, c and 2 more', 'a')
+    """
+    items = list(items)
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
 
 
 @dataclass(frozen=True)

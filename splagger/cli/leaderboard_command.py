@@ -66,6 +66,8 @@ class Leaderboard:
         show(tasks_table(board))
         show(scores_table(board))
         show(standings_table(board))
+        if board.left_out:
+            print(f"\n  {board.left_out}; `splagger compare` shows them")
         for path in write_leaderboard(board, self.out):
             print(path)
 
@@ -112,7 +114,6 @@ class Leaderboard:
 
     def fresh_runs(self) -> "list[Run]":
         """Returns the runs with fresh seeds, at the best rate of each method on each task, that do not exist yet."""
-        from splagger.paper.reproduce import FIRST_FRESH_SEED
         from splagger.stats.evidence import Evidence, Series
         from splagger.stats.selection import FRESH
 
@@ -123,7 +124,7 @@ class Leaderboard:
             chosen, rate = evidence.unbiased(series), evidence.best_rate(series)
             have = len(chosen.curves) if chosen is not None and chosen.source == FRESH else 0
             if chosen is not None and have < self.fresh:
-                first = FIRST_FRESH_SEED + have
+                first = evidence.first_fresh_seed(series)
                 seeds = {"seeds": self.fresh - have, "first_seed": first, "race": False}
                 grid = replace(self.grid, rates=(repr(rate),), **seeds)
                 found.append(grid.run(env, method))

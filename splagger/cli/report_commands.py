@@ -60,9 +60,8 @@ class Compare:
 
     def __call__(self) -> None:
         from splagger.files.storage import write_output, writing
-        from splagger.report.tables import comparison_tables
+        from splagger.report.tables import comparison_notes, comparison_tables
         from splagger.stats import compare
-        from splagger.stats.selection import ONE_RATE
 
         found = compare(*self.runs, reference=self.reference)
         if self.csv:
@@ -70,22 +69,8 @@ class Compare:
                 write_output(self.csv, found.to_csv(index=False))
         for table in comparison_tables(found):
             show(table)
-        for env, part in found.groupby("env", sort=False):
-            cut = part[part["frames"] < part["trained_frames"]]
-            same = part[part["frames"].isin(cut["frames"])]  # of the same task
-            shortest = same[same["trained_frames"] == same["trained_frames"].min()]["method"]
-            if len(cut):
-                print(
-                    f"\n  {env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
-                )
-            if any(cut["annealed"]):
-                print(
-                    f"  {env}: learning rates are annealed, so a run that is cut is at another rate than one that ended"
-                )
-        if set(found["source"]) - {ONE_RATE}:
-            print(
-                "\n  seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"
-            )
+        for line in comparison_notes(found):
+            print(f"\n  {line}")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from splagger.stats.estimates import (
     over_training,
     smooth,
 )
-from splagger.stats.evidence import COVERED, Evidence, Series
+from splagger.stats.evidence import Evidence, Series
+from splagger.stats.recorded import COVERED
 from splagger.stats.selection import Chosen
 
 SHORTEST = 0.05  # fraction of the paper's frames from which on there is a verdict
@@ -148,7 +149,7 @@ class Comparison:
         first, second = (self.measure(c) / (scale.best - scale.guess) for c in curves)
         effect = estimate(difference, first, second)
         probability = float(improvement(first, second))
-        seeds = " and ".join(f"{len(c.curves)} ({c.source})" for c in chosen)
+        seeds = " and ".join(c.seeds for c in chosen)
         fewest = min(len(c.curves) for c in chosen)
         note = f"P(more) = {probability:.2f}; seeds: {seeds}"
         outcome, hint = decide(effect, self.region), advice(effect, self.region, fewest)
@@ -220,7 +221,7 @@ class Level:
             return Finding(name_of(series), UNDECIDED, note=lacking)
         effect = estimate(lambda ends: ends.mean(axis=-1), at_the_end(chosen.curves))
         seeds = len(chosen.curves)
-        note = f"seeds: {seeds} ({chosen.source})"
+        note = f"seeds: {chosen.seeds}"
         outcome, hint = decide(effect, self.region), advice(effect, self.region, seeds)
         return _finding(evidence, [series], name_of(series), outcome, effect, note, hint)
 

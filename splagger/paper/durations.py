@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from splagger.paper.reproduce import Plan
-from splagger.stats.evidence import Evidence, RecordedRun
+from splagger.stats.evidence import Evidence
+from splagger.stats.recorded import RecordedRun
 
 # Device → environment → frames per second of full-size SplAgger, with evaluations. The numbers are those of
 # benchmarks/results, which a test compares: 15 runs in one program on the GPU, one run on two CPU cores.

@@ -13,8 +13,6 @@ from splagger.runs.run import Run
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.selection import FRESH
 
-FIRST_FRESH_SEED = 100  # above the seeds of every sweep
-
 
 class Plan(NamedTuple):
     """An experiment to run, and its purpose."""
@@ -53,10 +51,13 @@ def fresh_seeds(figures: Sequence[Figure], evidence: Evidence, seeds: int) -> li
     )
     found = {series: evidence.unbiased(series) for series in wanted}
     lacking = [s for s, chosen in found.items() if chosen is not None and chosen.source != FRESH]
-    numbers = range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + seeds)
+    firsts = {s: evidence.first_fresh_seed(s) for s in (lacking if seeds else [])}
     plans = [
-        Plan(Run.create(*s.name, rates=[evidence.best_rate(s)], seeds=numbers), "fresh seeds")
-        for s in (lacking if seeds else [])
+        Plan(
+            Run.create(*s.name, rates=[evidence.best_rate(s)], seeds=range(first, first + seeds)),
+            "fresh seeds",
+        )
+        for s, first in firsts.items()
     ]
     return sorted(plans, key=lambda plan: plan.frames)
 

@@ -50,7 +50,7 @@ def _task_row(cell: Cell) -> tuple[str, ...]:
         style_of(cell.method).label,
         interval(estimate(interquartile_mean, cell.end)),
         f"{cell.chosen.rate:g}",
-        f"{len(cell.end)} ({cell.chosen.source})",
+        cell.chosen.seeds,
         f"{reached:,.0f}" if math.isfinite(reached) else "not reached",
         f"{cell.speed:,.0f}" if cell.speed else "–",
     )

@@ -1,6 +1,7 @@
 """One table per kind of result; the terminal, the HTML report, the docs and the README render them."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from splagger.paper.claims import Claim
@@ -10,8 +11,10 @@ from splagger.plots.styles import style_of
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder
 from splagger.stats.estimates import Estimate
-from splagger.stats.evidence import Evidence, RecordedRun, Series
+from splagger.stats.evidence import Evidence, Series
+from splagger.stats.recorded import RecordedRun
 from splagger.stats.returns import across, returns
+from splagger.stats.selection import ONE_RATE, seeds_in_words
 from splagger.stats.summary import summarize
 from splagger.tables import Table, count
 
@@ -54,7 +57,7 @@ def comparison_tables(found: Any) -> list[Table]:
                 row.settings,
                 f"{row.frames:,}" + _cut(row.frames, row.trained_frames),
                 f"{row.rate:g}",
-                f"{row.seeds} ({row.source})",
+                seeds_in_words(row.seeds, row.source, row.diverged),
                 interval(Estimate(row.training, row.training_low, row.training_high)),
                 interval(Estimate(row.end, row.end_low, row.end_high)),
                 f"{row.probability:.2f}" if row.probability == row.probability else "",
@@ -65,6 +68,24 @@ def comparison_tables(found: Any) -> list[Table]:
         reference = f"P(more than {named})" if named else "P"
         tables.append(Table(str(env), (*head, reference), rows))
     return tables
+
+
+def comparison_notes(found: Any) -> Iterator[str]:
+    """Yields what a reader of `comparison_tables` must know: what was cut, left out or repeated."""
+    for env, part in found.groupby("env", sort=False):
+        cut = part[part["frames"] < part["trained_frames"]]
+        same = part[part["frames"].isin(cut["frames"])]  # of the same task
+        shortest = same[same["trained_frames"] == same["trained_frames"].min()]["method"]
+        if len(cut):
+            yield f"{env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
+        if any(cut["annealed"]):
+            yield f"{env}: learning rates are annealed, so a run that is cut is at another rate than one that ended"
+        for row in part[part["notes"] != ""].itertuples():
+            yield f"{env}, {' '.join(filter(None, (row.method, row.settings)))}: {row.notes}"
+    if any(found["diverged"]):
+        yield "agents that diverged count with their return before training from then on"
+    if set(found["source"]) - {ONE_RATE}:
+        yield "seeds: 'fresh' and 'held out' seeds were not used to choose the rate, 'same' seeds were"
 
 
 def _cut(frames: int, trained: int) -> str:
@@ -80,7 +101,7 @@ def returns_table(evidence: Evidence) -> Table:
             f"{row.as_in_paper.rate:g}",
             f"{row.as_in_paper.curves.mean():.2f} ({count(len(row.as_in_paper.curves), 'seed')})",
             f"{row.unbiased.rate:g}",
-            f"{len(row.unbiased.curves)} ({row.unbiased.source})",
+            row.unbiased.seeds,
             millions(evidence, row.series),
             interval(row.training),
             interval(row.end),
@@ -151,10 +172,12 @@ def _finding(finding: Finding) -> str:
 def runs_table(evidence: Evidence) -> Table:
     """Returns the provenance, wall time and state of each run."""
     head = ("run", "command", "commit", "device", "wall time", "frames/s", "state")
-    return Table("Recorded runs", head, [_run(run, evidence.counts(run)) for run in evidence.runs])
+    return Table(
+        "Recorded runs", head, [_run(run, evidence.not_counted(run)) for run in evidence.runs]
+    )
 
 
-def _run(run: RecordedRun, counts: bool) -> tuple[str, ...]:
+def _run(run: RecordedRun, not_counted: str) -> tuple[str, ...]:
     record, speed = run.record, run.record.frames_per_second
     state = "failed" if record.failed else "finished" if record.finished else "unfinished"
     state += f", {len(record.stopped)} diverged" if record.stopped else ""
@@ -164,7 +187,7 @@ def _run(run: RecordedRun, counts: bool) -> tuple[str, ...]:
         *_origin(record.provenance),
         duration(record.seconds) if record.seconds else "unknown",
         "unknown" if speed is None else f"{speed:,.0f}",
-        state + ("" if counts else ", not shown above: other settings, or unfinished"),
+        state + (f", not shown above: {not_counted}" if not_counted else ""),
     )
 
 

@@ -71,6 +71,16 @@ class RunRecord:
         return self.plan.get("episodes") or self.arguments.get("episodes")
 
     @property
+    def planned_frames(self) -> int:
+        """Frames per member of the whole run: whole evaluation intervals, at least one, as `Run` rounds them."""
+        asked, ppo = self.arguments.get("frames", self.frames), self.plan.get("ppo", {})
+        if not {"steps", "envs", "eval_interval"} <= set(ppo):
+            return int(asked)
+        batch = ppo["steps"] * ppo["envs"]
+        updates = max(1, int(asked) // batch)
+        return -(-updates // ppo["eval_interval"]) * ppo["eval_interval"] * batch
+
+    @property
     def started(self) -> str:
         """When the run began; empty if unknown."""
         return str(self.provenance.get("started", ""))

@@ -29,12 +29,14 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
 
     - `training`, `end`: the interquartile mean, at the best rate, of the return over all of training and over its last
       tenth, with 95% bootstrap intervals (`_low`, `_high`).
-    - `seeds`, `source`: the number of seeds, and whether the rate was chosen on them.
+    - `seeds`, `source`, `diverged`: the number of seeds, whether the rate was chosen on them, and how many diverged;
+      these count with their return before training.
     - `settings`: the settings that not all methods share.
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
     - `frames`, `trained_frames`: frames per run that are compared, and that were trained.
     - `annealed`: whether the learning rate falls during training. Then a run that is cut does not show what a shorter
       run would have earned.
+    - `notes`: runs and curves that do not count, and why.
 
     Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single
     seed there is neither an interval nor a probability.
@@ -98,11 +100,12 @@ def _row(
         "method": one.method,
         "settings": ", ".join(one.distinguishing(neighbors)),
         "frames": int(chosen.frames[-1]),
-        "trained_frames": int(one.members.frames[-1]),
+        "trained_frames": one.trained,
         "annealed": one.anneals,
         "rate": chosen.rate,
         "seeds": len(chosen.curves),
         "source": chosen.source,
+        "diverged": chosen.diverged,
         "training": training.value,
         "training_low": training.low,
         "training_high": training.high,
@@ -111,6 +114,7 @@ def _row(
         "end_high": end.high,
         "reference": reference.method if reference else "",
         "probability": _probability(chosen, other),
+        "notes": "; ".join(one.notes),
     }
 
 

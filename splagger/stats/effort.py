@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from splagger.runs.record import RunRecord
-from splagger.stats.evidence import RecordedRun
+from splagger.stats.recorded import RecordedRun
 from splagger.tables import count
 
 DEVICES = re.compile(r"(\d{1,4}) × ")  # provenance names devices as "2 × NVIDIA H200"

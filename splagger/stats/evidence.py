@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError
-from splagger.paper_numbers import PAPER, PROTOCOLS
+from splagger.paper_numbers import PAPER
 from splagger.runs.analyses import (
     VALUES,
     AnalysisKey,
@@ -17,15 +17,12 @@ from splagger.runs.analyses import (
     read_values,
 )
 from splagger.runs.axes import PLURALS
-from splagger.runs.folder import RunFolder, find_runs
-from splagger.runs.record import RunRecord
+from splagger.runs.folder import find_runs
 from splagger.stats import selection
-from splagger.stats.members import Members, Settings, default_settings, members_of, pool
+from splagger.stats.members import Members, Settings, default_settings, pool
+from splagger.stats.recorded import COVERED, Part, RecordedRun, that_count
 from splagger.stats.selection import Chosen
-
-COVERED = (
-    0.9  # two runs count as equally long if the shorter has at least 90% of the other's frames
-)
+from splagger.tables import listed
 
 
 @dataclass(frozen=True)
@@ -54,24 +51,6 @@ class Series:
         return default._replace(**dict(self.given))
 
 
-class RecordedRun(NamedTuple):
-    """The content of a run folder: its record and its members by their settings."""
-
-    path: Path
-    record: RunRecord
-    members: dict[Settings, Members]
-
-    @property
-    def name(self) -> tuple[str, str]:
-        """(environment, method)."""
-        return self.record.name
-
-    @property
-    def anneals(self) -> bool:
-        """Whether the learning rate falls during training, so that a long run does not begin as a short one."""
-        return bool(self.record.plan.get("ppo", {}).get("anneal"))
-
-
 class AnalysisValues(NamedTuple):
     """The values of an analysis for one method."""
 
@@ -88,14 +67,14 @@ class Evidence:
         for run in self.runs:
             self._runs_of.setdefault(run.name, []).append(run)
         self._members: dict[Series, Members | None] = {}
-        self._pilots: dict[Series, tuple[RecordedRun, Members] | None] = {}
+        self._pilots: dict[Series, Part | None] = {}
         self._values: dict[AnalysisKey, dict[str, AnalysisValues]] = {}
 
     @classmethod
     def read(cls, *roots: str | Path, analyses: str | Path | None = None) -> "Evidence":
         """Reads all runs below `roots`. Analyses are folders <analyses>/<name>/<when> with a values.csv."""
         folders = {run.path.resolve(): run for root in roots for run in find_runs(root)}
-        runs = [_recorded(folder) for folder in folders.values()]
+        runs = [RecordedRun.read(folder) for folder in folders.values()]
         return cls(runs, Path(analyses) if analyses else None)
 
     @classmethod
@@ -114,13 +93,14 @@ class Evidence:
 
         Ignores runs with overridden settings, and short runs if there are longer ones.
         If the remaining runs disagree, only those that agree with the newest count.
+        A seed that was trained twice counts with its newer curve.
         """
         if series not in self._members:
             found = self._parts(series)
             self._members[series] = pool([members for _, members in found]) if found else None
         return self._members[series]
 
-    def pilot(self, series: Series) -> tuple[RecordedRun, Members] | None:
+    def pilot(self, series: Series) -> Part | None:
         """Returns the sweep that chose the rate of longer runs: the longest finished one that is too short to count.
 
         None if the longer runs are a sweep themselves, or if there is no shorter one.
@@ -139,14 +119,14 @@ class Evidence:
             self._pilots[series] = max(sweeps, key=lambda s: s[1].frames[-1], default=None)
         return self._pilots[series]
 
-    def _parts(self, series: Series) -> list[tuple[RecordedRun, Members]]:
+    def _parts(self, series: Series) -> list[Part]:
         """Returns the runs that count for `series`, oldest first, each with its members of that series."""
-        found = without_trials(self._found(series))
+        found = that_count(self._found(series))
         return [f for f in found if _agree(f[0].record.plan, found[-1][0].record.plan)]
 
-    def _found(self, series: Series) -> list[tuple[RecordedRun, Members]]:
+    def _found(self, series: Series) -> list[Part]:
         """Returns all runs of `series` with the registered settings, each with its members of that series."""
-        runs = [run for run in self._runs_of.get(series.name, ()) if _has_default_settings(run)]
+        runs = [run for run in self._runs_of.get(series.name, ()) if not run.changed]
         wanted = [(run, series.settings(default_settings(run.record))) for run in runs]
         return [(run, run.members[s]) for run, s in wanted if s in run.members]
 
@@ -171,10 +151,21 @@ class Evidence:
         parts = [p for s in wanted for p in (*self._parts(s), self.pilot(s)) if p is not None]
         return any(run is other for other, _ in parts)
 
+    def not_counted(self, run: RecordedRun) -> str:
+        """Returns why a run does not count, in a few words; empty if it does."""
+        if self.counts(run):
+            return ""
+        if run.changed:
+            return listed(f"{name}={value}" for name, value in run.changed.items())
+        wanted = [Series.create(*run.name, **s._asdict()) for s in run.members]
+        long = [other for s in wanted for other, _ in that_count(self._found(s))]
+        replaced = any(run is other for other in long)
+        return "other settings than newer runs" if replaced else run.shortness
+
     def differ_in_schedule(self, *all_series: Series) -> bool:
         """Returns whether learning rates are annealed over different numbers of frames: then no frames are comparable."""
         runs = [run for series in all_series for run, _ in self._parts(series)]
-        planned = [r.record.arguments.get("frames", r.record.frames) for r in runs] or [0]
+        planned = [run.record.planned_frames for run in runs] or [0]
         return any(run.anneals for run in runs) and min(planned) < COVERED * max(planned)
 
     def as_in_paper(self, series: Series, until: float = np.inf) -> Chosen | None:
@@ -193,6 +184,12 @@ class Evidence:
         """Returns the rate at which fresh seeds are trained: only at this one does `unbiased` report them."""
         members, pilot = self.members(series), self.pilot(series)
         return None if members is None else selection.swept_rate(members, pilot and pilot[1])
+
+    def first_fresh_seed(self, series: Series) -> int:
+        """Returns a seed above all that finished runs of `series` have; a run that was interrupted continues."""
+        found = [members for run, members in self._found(series) if run.record.ended]
+        used = max((seed for some in found for _, seed in some.returns), default=-1)
+        return max(selection.FIRST_FRESH_SEED, used + 1)
 
     def for_figures(self, series: Series) -> Chosen | None:
         """Returns the curves that figures draw."""
@@ -231,28 +228,6 @@ def _wide(table: Any) -> AnalysisValues:
     seeds = wide.index.get_level_values("seed").nunique()
     values = wide.to_numpy(float).reshape(seeds, -1, wide.shape[1])
     return AnalysisValues(wide.columns.to_numpy(float), values)
-
-
-def _recorded(folder: RunFolder) -> RecordedRun:
-    record = folder.record()
-    return RecordedRun(folder.path, record, members_of(folder, record))
-
-
-def _has_default_settings(run: RecordedRun) -> bool:
-    """Returns whether the run uses the registered settings of its environment and method."""
-    protocol, episodes = PROTOCOLS.get(run.record.env), run.record.plan.get("episodes")
-    other = protocol and episodes not in (None, protocol.episodes)
-    return not other and not run.record.overrides
-
-
-def without_trials(
-    found: list[tuple[RecordedRun, Members]],
-) -> list[tuple[RecordedRun, Members]]:
-    """Returns the runs, oldest first. Drops unfinished runs if any is finished, and short runs if there are longer ones."""
-    found = sorted(found, key=lambda f: f[0].record.started)
-    found = [f for f in found if f[0].record.ended] or found[-1:]
-    most = max((members.frames[-1] for _, members in found), default=0)
-    return [f for f in found if f[1].frames[-1] >= COVERED * most]
 
 
 def _agree(one: Any, other: Any, but: Sequence[str] = ()) -> bool:

@@ -21,6 +21,7 @@ from splagger.stats.estimates import (
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.returns import REFERENCE, recorded_series
 from splagger.stats.selection import Chosen
+from splagger.tables import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -62,6 +63,7 @@ class Leaderboard(NamedTuple):
     envs: list[str]
     standings: list[Standing]
     reference: str
+    left_out: str = ""  # the runs that are not ranked, and why
 
 
 def leaderboard(
@@ -76,7 +78,8 @@ def leaderboard(
     - `reference`: the method that the others are compared with; by default SplAgger, if it was run.
 
     Standings are over the tasks on which all methods were run, and over the frames of each task that all of them have.
-    Raises a RunError if there is no such task, or no run of `reference`.
+    Runs with other settings than the registered ones are not ranked, and neither are unfinished runs if there are
+    finished ones; `left_out` names them. Raises a RunError if there is no such task, or no run of `reference`.
     """
     return leaderboard_of(Evidence.read_every(*roots), methods, envs, reference)
 
@@ -91,6 +94,7 @@ def leaderboard_of(
     series = [s for s in recorded_series(evidence) if scale_of(s.env)]
     series = [s for s in series if s.method in (methods or [s.method])]
     series = [s for s in series if s.env in (envs or [s.env])]
+    left_out = _left_out(evidence, methods, envs)
     shortest = _shortest(evidence, series)
     cells = [_cell(evidence, one, shortest[one.env]) for one in series]
     names = list(dict.fromkeys(methods)) or list(dict.fromkeys(c.method for c in cells))
@@ -103,13 +107,27 @@ def leaderboard_of(
         )
     shared = [env for env in tasks if all((env, name) in have for name in names)]
     if not shared:
-        raise RunError(_nothing_shared(have, names))
+        raise RunError(_nothing_shared(have, names) + (f"; {left_out}" if left_out else ""))
     if reference is not None and reference not in names:
         raise RunError(f"no run of {reference!r}; there are {', '.join(sorted(names))}")
     reference = reference or REFERENCE
     standings = [_standing(name, shared, cells, reference) for name in names]
     standings.sort(key=lambda standing: -standing.end.value)
-    return Leaderboard(cells, shared, standings, reference)
+    return Leaderboard(cells, shared, standings, reference, left_out)
+
+
+def _left_out(evidence: Evidence, methods: Sequence[str], envs: Sequence[str]) -> str:
+    """Returns which runs of these methods on these tasks are not ranked, and why; empty if all are."""
+    asked = (
+        run
+        for run in evidence.runs
+        if scale_of(run.record.env)
+        and run.record.env in (envs or [run.record.env])
+        and run.record.method in (methods or [run.record.method])
+    )
+    reasons = ((run.path, evidence.not_counted(run)) for run in asked)
+    found = listed(f"{path} ({reason})" for path, reason in reasons if reason)
+    return f"not ranked: {found}" if found else ""
 
 
 def scale_of(env: str) -> tuple[float, float] | None:
@@ -214,7 +232,7 @@ def _improvement(mine: list[Cell], others: list[Cell]) -> Estimate:
 
 def _nothing_shared(have: set[tuple[str, str]], names: list[str]) -> str:
     if not have:
-        return "no run of these methods on a task with a known scale"
+        return "no run to rank: no run of these methods with the registered settings of a task with a known scale"
     absent = [name for name in names if not any(method == name for _, method in have)]
     if absent:
         return f"no run of {', '.join(absent)} on a task with a known scale"
@@ -239,6 +257,7 @@ def _by_task(cell: Cell) -> dict[str, Any]:
     training = estimate(interquartile_mean, cell.training)
     row = {"env": cell.env, "method": cell.method, "tasks": 1, "rate": cell.chosen.rate}
     row |= {"seeds": len(cell.training), "source": cell.chosen.source}
+    row |= {"diverged": cell.chosen.diverged}
     row |= _columns("training", training)
     row |= _columns("end", estimate(interquartile_mean, cell.end))
     row |= {"solved": float((cell.end >= SOLVED).mean())}

@@ -50,6 +50,10 @@ class Members(NamedTuple):
         rows = [self.returns[rate, seed] for seed in self.seeds(rate)]
         return np.array([np.where(np.isfinite(row), row, row[0]) for row in rows])
 
+    def diverged(self, rate: float) -> int:
+        """Returns how many agents diverged at one rate."""
+        return sum(not np.isfinite(self.returns[rate, seed]).all() for seed in self.seeds(rate))
+
 
 def best_rate(members: Members) -> float:
     """Returns the rate with the highest return, averaged over all evaluations and seeds, as in the paper.
@@ -101,7 +105,7 @@ def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:
     last, interval = frames[-1], frames[1] - frames[0] if len(frames) > 1 else record.frames
     if interval <= 0:
         return np.zeros(0)
-    missing = int((record.arguments.get("frames", last) - last) // interval)
+    missing = round((record.planned_frames - last) / interval)
     return last + interval * np.arange(1, missing + 1)
 
 
@@ -120,3 +124,19 @@ def pool(parts: Sequence[Members]) -> Members:
         kept = np.isin(part.frames, frames)
         returns |= {key: row[kept] for key, row in part.returns.items()}
     return Members(frames, returns)
+
+
+def trained_twice(parts: Sequence[Members]) -> int:
+    """Returns how many members of `pool` have other curves in an earlier part, up to the frames that both have."""
+    newest: dict[tuple[float, int], Members] = {}
+    differ = set()
+    for part in parts:
+        for key, row in part.returns.items():
+            if key in newest:
+                _, mine, others = np.intersect1d(
+                    part.frames, newest[key].frames, return_indices=True
+                )
+                if not np.array_equal(row[mine], newest[key].returns[key][others], equal_nan=True):
+                    differ.add(key)
+            newest[key] = part
+    return len(differ)

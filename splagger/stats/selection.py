@@ -9,15 +9,31 @@ from splagger.stats.members import Members, best_rate
 # The seeds for which a rate is reported: new ones, the half that it was not chosen on, those that it was chosen on,
 # or all, if there was only one rate.
 FRESH, HELD_OUT, SAME, ONE_RATE = "fresh", "held out", "same", "one rate"
+FIRST_FRESH_SEED = 100  # unless the sweep has seeds above it
 
 
 class Chosen(NamedTuple):
-    """The curves at the chosen rate, and the kind of their seeds."""
+    """The curves at the chosen rate, the kind of their seeds, and how many of these diverged."""
 
     rate: float
     frames: np.ndarray  # [T]
     curves: np.ndarray  # [S, T]
     source: str  # FRESH, HELD_OUT, SAME or ONE_RATE
+    diverged: int = 0
+
+    @property
+    def seeds(self) -> str:
+        """The number of seeds, their kind, and how many diverged, as tables show them."""
+        return seeds_in_words(len(self.curves), self.source, self.diverged)
+
+
+def seeds_in_words(seeds: int, source: str, diverged: int) -> str:
+    """Returns the seeds of a method as tables show them.
+
+    >>> seeds_in_words(10, FRESH, 0), seeds_in_words(3, ONE_RATE, 2)
+    ('10 (fresh)', '3 (one rate, 2 diverged)')
+    """
+    return f"{seeds} ({source}, {diverged} diverged)" if diverged else f"{seeds} ({source})"
 
 
 def as_in_paper(members: Members) -> Chosen:
@@ -70,4 +86,4 @@ def swept_seeds(members: Members) -> list[int]:
 
 
 def _at(rate: float, members: Members, source: str) -> Chosen:
-    return Chosen(rate, members.frames, members.curves(rate), source)
+    return Chosen(rate, members.frames, members.curves(rate), source, members.diverged(rate))

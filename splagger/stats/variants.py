@@ -10,9 +10,10 @@ from typing import Any
 
 from splagger.errors import RunError
 from splagger.runs.axes import PLURALS
-from splagger.stats.evidence import RecordedRun, without_trials
-from splagger.stats.members import Members, Settings, pool
+from splagger.stats.members import Members, Settings, pool, trained_twice
+from splagger.stats.recorded import Part, RecordedRun, that_count
 from splagger.stats.selection import Chosen, unbiased
+from splagger.tables import count, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,8 @@ class Variant:
     members: Members
     folder: str  # the name of the newest run folder
     anneals: bool  # whether the learning rate falls during training
+    trained: int  # frames of the longest run, of which `members` has those that all runs share
+    notes: tuple[str, ...]  # runs and curves that do not count
 
     @cached_property
     def chosen(self) -> Chosen:
@@ -82,8 +85,8 @@ def _has_repeats(group: list[RecordedRun]) -> bool:
 
 def _by_settings(group: list[RecordedRun], extra: list[str]) -> Iterator[Variant]:
     """Yields one variant per value of the swept settings."""
-    swept: dict[Settings, list[tuple[RecordedRun, Members]]] = {}
-    for run in group:
+    swept: dict[Settings, list[Part]] = {}
+    for run in sorted(group, key=lambda run: run.record.started):
         for settings, members in run.members.items():
             swept.setdefault(settings, []).append((run, members))
     differ = [k for k in Settings._fields if len({getattr(s, k) for s in swept}) > 1]
@@ -91,10 +94,27 @@ def _by_settings(group: list[RecordedRun], extra: list[str]) -> Iterator[Variant
     changed = [word for item in overrides.items() for word in _words(*item)]
     for settings, found in swept.items():
         words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in differ]
-        counted = without_trials(found)
-        members, last = pool([members for _, members in counted]), counted[-1][0]
-        folder, all_words = last.path.resolve().name, (*changed, *words, *extra)
-        yield Variant(_task(last), *last.name, all_words, members, folder, last.anneals)
+        counted = that_count(found)
+        parts, last = [members for _, members in counted], counted[-1][0]
+        yield Variant(
+            _task(last),
+            *last.name,
+            (*changed, *words, *extra),
+            pool(parts),
+            last.path.resolve().name,
+            last.anneals,
+            int(max(part.frames[-1] for part in parts)),
+            tuple(_notes(found, counted)),
+        )
+
+
+def _notes(found: Sequence[Part], counted: Sequence[Part]) -> Iterator[str]:
+    """Yields what a reader must know about the runs of a variant: which are left out, and which replace others."""
+    left_out = [run for run, _ in found if not any(run is other for other, _ in counted)]
+    if left_out:
+        yield f"without {listed(f'{run.path.name} ({run.shortness})' for run in left_out)}"
+    if twice := trained_twice([members for _, members in counted]):
+        yield f"{count(twice, 'agent')} trained twice with other results, of which the newer count"
 
 
 def _words(name: str, value: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """Comparisons of methods on any task: what counts as one experiment, and which method is better."""
 
 import csv
+import json
 
 import numpy as np
 import pandas
@@ -185,3 +186,72 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(RunError, match="no run folder in"):
         splagger.compare(tmp_path)
+
+
+def test_agents_that_diverged_are_counted_and_named(tmp_path, capsys):
+    """They count with their return before training; a reader must be able to see that they do."""
+
+    def curve(rate, seed):
+        return np.where(np.arange(41) < (20 if seed < 2 else 41), learning(9.0)(rate, seed), np.nan)
+
+    custom(tmp_path, "splagger", 9.0)
+    write_run(tmp_path, CUSTOM, "rnn", curve)
+    found = by_method(splagger.compare(tmp_path))
+    assert found["diverged"].to_dict() == {"splagger": 0, "rnn": 2}
+    main(["compare", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "3 (one rate, 2 diverged)" in printed
+    assert "agents that diverged count with their return before training" in printed
+
+
+def test_a_run_that_diverged_at_once_ends_where_it_was_planned_to_end(tmp_path):
+    """Runs are rounded up to whole evaluation intervals: 110,000 frames are 20 updates of 6,400."""
+    ppo = {"steps": 400, "envs": 16, "eval_interval": 5}
+    whole = write_run(tmp_path, CUSTOM, "splagger", learning(9.0))
+    failed = write_run(tmp_path, CUSTOM, "rnn", lambda rate, seed: np.array([2.0, np.nan]))
+    for folder in (whole, failed):
+        record = json.loads((folder / "run.json").read_text())
+        record["run"]["ppo"] |= ppo
+        record["arguments"]["frames"], record["frames"] = 110_000, 32_000
+        (folder / "run.json").write_text(json.dumps(record))
+        curves = pandas.read_csv(folder / "curves.csv")
+        curves["frames"] = curves["update"] * 32_000
+        curves[curves["update"] <= 4].to_csv(folder / "curves.csv", index=False)
+    found = splagger.compare(tmp_path)
+    assert set(found["frames"]) == {128_000} and set(found["trained_frames"]) == {128_000}
+
+
+def test_seeds_trained_twice_with_other_results_are_named(tmp_path, capsys):
+    custom(tmp_path, "rnn", 9.0, name="old", seeds=range(8), started="2026-01")
+    custom(tmp_path, "rnn", 4.0, name="new", seeds=range(6, 10), started="2026-02")
+    (row,) = splagger.compare(tmp_path).to_dict("records")
+    assert row["seeds"] == 10 and "2 agents trained twice with other results" in row["notes"]
+    main(["compare", str(tmp_path)])
+    assert "rnn env.max_steps=9: 2 agents trained twice" in capsys.readouterr().out
+    (tmp_path / CUSTOM / "rnn/new/curves.csv").unlink()
+    custom(tmp_path, "rnn", 9.0, name="same", seeds=range(6, 10), started="2026-03")
+    assert splagger.compare(tmp_path)["notes"].tolist() == [""]
+
+
+def test_frames_beyond_those_that_pooled_runs_share_are_not_hidden(tmp_path):
+    short = lambda rate, seed: learning(9.0)(rate, seed)[:38]  # noqa: E731
+    custom(tmp_path, "rnn", 9.0)
+    changes = {"overrides": {"env.max_steps": 9}, "seeds": (10,), "name": "short"}
+    write_run(tmp_path, CUSTOM, "rnn", short, **changes)
+    (row,) = splagger.compare(tmp_path).to_dict("records")
+    assert (row["frames"], row["trained_frames"]) == (37_000, 40_000)
+
+
+def test_runs_that_do_not_count_are_named(tmp_path, capsys):
+    few = lambda rate, seed: learning(9.0)(rate, seed)[:30]  # noqa: E731
+    changes = {"overrides": {"env.max_steps": 9}, "finished": False}
+    write_run(tmp_path, CUSTOM, "rnn", few, name="nearly", started="2026-01", **changes)
+    start = lambda rate, seed: learning(9.0)(rate, seed)[:3]  # noqa: E731
+    write_run(tmp_path, CUSTOM, "rnn", start, name="begun", started="2026-02", seeds=(7,), **changes)  # fmt: skip
+    (row,) = splagger.compare(tmp_path).to_dict("records")
+    assert (row["frames"], row["seeds"]) == (29_000, 3)
+    assert row["notes"] == "without begun (unfinished, 2,000 frames)"
+    custom(tmp_path, "rnn", 9.0, name="ended")
+    main(["compare", str(tmp_path)])
+    left_out = "without nearly (unfinished, 29,000 frames), begun (unfinished, 2,000 frames)"
+    assert f"{CUSTOM}, rnn env.max_steps=9: {left_out}" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """The leaderboard: normalized scores, standings over tasks, and its files."""
 
 import csv
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -129,7 +130,7 @@ def test_tasks_without_a_scale_do_not_count(runs):
     ("chosen", "message"),
     [
         ({"methods": ("lstm", "rnn"), "envs": ("t-ls",)}, "no run of lstm on a task"),
-        ({"methods": ("cnp",)}, "no run of these methods on a task with a known scale"),
+        ({"methods": ("cnp",)}, "no run to rank: no run of these methods with the registered"),
     ],
 )
 def test_nothing_to_compare_is_one_line(runs, chosen, message):
@@ -215,6 +216,41 @@ def test_fresh_seeds_are_trained_at_the_best_rate(tmp_path):
     assert command.fresh_runs() == []
     (more,) = replace(command, fresh=6).fresh_runs()
     assert more.rates == (3e-3,) and more.seeds == (104, 105)
+
+
+def test_fresh_seeds_follow_all_seeds_of_finished_runs(tmp_path):
+    """A sweep may have seeds above 100, and an interrupted run continues with its own seeds."""
+    rates = {"rates": (1e-3, 3e-3)}
+    write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(100, 101, 102), **rates)
+    command = Leaderboard((tmp_path,), ("rnn",), ("t-ls",), fresh=4)
+    (run,) = command.fresh_runs()
+    assert run.seeds == (103, 104, 105, 106)
+    changes = {"rates": run.rates, "seeds": run.seeds, "name": "fresh"}
+    folder = write_run(tmp_path, "t-ls", "rnn", learning(9), finished=False, **changes)
+    (again,) = command.fresh_runs()
+    assert again.seeds == run.seeds
+    shutil.rmtree(folder)
+    write_run(tmp_path, "t-ls", "rnn", learning(9), **changes | {"seeds": (107, 108)})
+    (more,) = command.fresh_runs()
+    assert more.seeds == (109, 110)
+
+
+def test_runs_that_are_not_ranked_are_named(tmp_path, capsys):
+    write_run(tmp_path, "t-ls", "splagger", learning(9))
+    wide = {"overrides": {"method.width": 128}}
+    write_run(tmp_path, "t-ls", "rnn", learning(9), name="wide", **wide)
+    write_run(tmp_path, "t-ls", "lstm", learning(9), name="old", started="2026-01")
+    write_run(tmp_path, "t-ls", "lstm", learning(4), name="new", started="2026-02", clip=0.3)
+    start = lambda rate, seed: learning(9)(rate, seed)[:5]  # noqa: E731
+    write_run(tmp_path, "t-ls", "lstm", start, name="begun", finished=False)
+    main(["leaderboard", str(tmp_path), "--out", str(tmp_path / "board")])
+    printed = capsys.readouterr().out
+    for part in ("wide (method.width=128)", "old (other settings than newer runs)", "begun (unfin"):
+        assert part in printed
+    with pytest.raises(
+        RunError, match=r"no run of rnn .*; not ranked: .*wide \(method.width=128\)"
+    ):
+        leaderboard(tmp_path, methods=["rnn", "lstm"])
 
 
 def test_tasks_without_runs_are_named(tmp_path):
