@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from splagger.agents import watch as watch
     from splagger.bridges import from_gymnasium as from_gymnasium
     from splagger.bridges import from_gymnax as from_gymnax
+    from splagger.bridges import from_xland as from_xland
     from splagger.errors import EnvError as EnvError
     from splagger.errors import RunError as RunError
     from splagger.errors import SettingError as SettingError
@@ -52,7 +53,7 @@ _MODULES = {
     "splagger": "aggregators analysis envs zoo",
     "splagger.agent": "Agent Interface Network build",
     "splagger.agents": "Player evaluate load save_agent watch",
-    "splagger.bridges": "from_gymnasium from_gymnax",
+    "splagger.bridges": "from_gymnasium from_gymnax from_xland",
     "splagger.errors": "EnvError RunError SettingError UserError",
     "splagger.inspection": "inspect",
     "splagger.launchers": "sweep",

@@ -7,8 +7,8 @@ import numpy as np
 
 from splagger.agent import Interface
 from splagger.bridges import HostMetaEnv
-from splagger.bridges.gym_env import layout
-from splagger.bridges.space_data import (
+from splagger.bridges.gym.gym_env import layout
+from splagger.bridges.gym.space_data import (
     SpaceData,
     action_space,
     bounds_of,

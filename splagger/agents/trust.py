@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from splagger.bridges import resolve
-from splagger.bridges.gym_env import is_function
-from splagger.bridges.task_sampling import TASK_SAMPLERS
+from splagger.bridges.gym.creation import is_function
+from splagger.bridges.gym.task_sampling import TASK_SAMPLERS
 from splagger.methods import METHODS
 from splagger.registry import ENVS
 
@@ -55,7 +55,7 @@ def _environment(name: Any, kwargs: Any) -> list[str]:
     given = f" with {_quoted(kwargs)}" if kwargs else ""
     if source == "jax" or (source == "gym" and is_function(rest)):
         return [f"import {_quoted(module)} and call {_quoted(rest)}{given}"]
-    library = "gymnax" if source == "gymnax" else "Gymnasium"
+    library = {"gymnax": "gymnax", "xland": "XLand-MiniGrid"}.get(source, "Gymnasium")
     first = f"import {_quoted(module)} and " if colon else ""
     return [f"{first}create the {library} environment {_quoted(inner or rest)}{given}"]
 

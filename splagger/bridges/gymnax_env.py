@@ -3,37 +3,18 @@
 A gymnax environment has `reset_env(key, params)` and `step_env(key, state, action, params)`.
 """
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Key
 
+from splagger.bridges.by_value import ByValue, strongly_typed
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.spaces import ActionSpace, Continuous, Discrete
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Parameters:
-    """gymnax's parameters, compared and hashed by their values, which may be arrays."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parameters) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[Any, ...]:
-        leaves, structure = jax.tree.flatten(self.value)
-        arrays = map(np.asarray, leaves)
-        return structure, tuple((a.tobytes(), a.shape, a.dtype.str) for a in arrays)
 
 
 class GymnaxEnv(eqx.Module):
@@ -42,8 +23,10 @@ class GymnaxEnv(eqx.Module):
     It calls `step_env` and not `step`, which resets automatically and would lose an episode's last observation.
     """
 
+    IDENTITY: ClassVar[tuple[str, ...]] = ("inner", "parameters", "task")
+
     inner: Any = eqx.field(static=True)
-    parameters: Parameters = eqx.field(static=True)
+    parameters: ByValue = eqx.field(static=True)
     task: Callable[..., Any] | None = eqx.field(static=True, default=None)
 
     @property
@@ -58,11 +41,11 @@ class GymnaxEnv(eqx.Module):
     def sample_task(self, key: Key[Array, ""]) -> Any:
         """Returns the parameters of one task; they are constant unless `task` samples them."""
         params = self.task(key, self.params) if self.task else self.params
-        return jax.tree.map(_strong, params)
+        return strongly_typed(params)
 
     def reset(self, key: Key[Array, ""], task: Any):
         obs, state = self.inner.reset_env(key, task)
-        return jax.tree.map(_strong, state), self._flat(obs)
+        return strongly_typed(state), self._flat(obs)
 
     def step(self, key: Key[Array, ""], task: Any, state: Any, action: Array):
         obs, state, reward, done, _ = self.inner.step_env(key, state, self._scale(action), task)
@@ -71,7 +54,7 @@ class GymnaxEnv(eqx.Module):
         # Older gymnax releases include the time limit in `done`; newer ones report it in `is_truncated`.
         ended = done if hasattr(self.inner, "is_truncated") else done & ~limit
         step = Step(self._flat(obs), reward, ended, limit & ~ended)
-        return jax.tree.map(_strong, state), step
+        return strongly_typed(state), step
 
     def describe(self) -> dict[str, Any]:
         """Returns everything that determines the environment's behavior, as plain data."""
@@ -121,10 +104,4 @@ def from_gymnax(env: Any, params: Any = None, task: Callable[..., Any] | None = 
 
     To train with K episodes per task, wrap it in `MetaEnv(…, episodes=K)`.
     """
-    return GymnaxEnv(env, Parameters(env.default_params if params is None else params), task)
-
-
-def _strong(leaf: Any) -> Array:
-    """Returns a strongly typed array; Python numbers are weakly typed in JAX."""
-    leaf = jnp.asarray(leaf)
-    return jax.lax.convert_element_type(leaf, leaf.dtype)
+    return GymnaxEnv(env, ByValue(env.default_params if params is None else params), task)

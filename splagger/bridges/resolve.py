@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from splagger.bridges import xland_env
+from splagger.bridges.gym.host import HostMetaEnv, from_gymnasium
 from splagger.bridges.gymnax_env import from_gymnax
-from splagger.bridges.host import HostMetaEnv, from_gymnasium
 from splagger.bridges.importing import import_object
 from splagger.envs import AbstractMetaEnv, Env, MetaEnv
 from splagger.envs.protocol import EnvSpec, follows
@@ -65,7 +66,7 @@ def row_of(env: Any, name: str = "") -> EnvRow:
     prefix = f"{name}: " if name else ""
     raise SettingError(
         f"{prefix}{env!r:.200} is not an environment: pass a name, a row of splagger.ENVS, an environment of our protocol "
-        "(splagger.envs.Env), or what splagger.from_gymnasium and splagger.from_gymnax return"
+        "(splagger.envs.Env), or what splagger.from_gymnasium, from_gymnax and from_xland return"
     )
 
 
@@ -123,17 +124,35 @@ def _of_gymnasium(name: str) -> EnvRow:
 @ft.cache
 def _of_gymnax(name: str) -> EnvRow:
     """Returns the row of a gymnax environment by its gymnax name; gymnax must be installed."""
-    try:
+
+    def make():
         import gymnax  # pyright: ignore[reportMissingImports]
 
-        env, params = gymnax.make(name)
+        return from_gymnax(*gymnax.make(name))
+
+    return row_of(_made(f"gymnax:{name}", make), f"gymnax:{name}")
+
+
+@ft.cache
+def _of_xland(name: str) -> EnvRow:
+    """Returns the row of ID or ID/RULESETS of XLand-MiniGrid, which must be installed."""
+    env = _made(f"xland:{name}", ft.partial(xland_env.by_name, name))
+    episodes = 1 if env.rulesets is None else xland_env.EPISODES
+    return row_of(MetaEnv(env=env, episodes=episodes), env.name)
+
+
+def _made(name: str, make: Callable[[], Any]) -> Any:
+    """Returns an environment of another library; the error if that fails names the environment and a missing package."""
+    try:
+        return make()
+    except UserError:
+        raise
     except ModuleNotFoundError as error:
         raise SettingError(
-            f"gymnax:{name} cannot be created ({error}); install it with: pip install {error.name}"
+            f"{name} cannot be created ({error}); install it with: pip install {error.name}"
         ) from error
     except FOREIGN_ERRORS as error:
-        raise SettingError(f"gymnax:{name} cannot be created ({cause_of(error)})") from error
-    return row_of(from_gymnax(env, params), f"gymnax:{name}")
+        raise SettingError(f"{name} cannot be created ({cause_of(error)})") from error
 
 
 @ft.cache
@@ -169,5 +188,6 @@ def _created(function: Any, name: str) -> Any:
 SOURCES: dict[str, Callable[[str], EnvRow]] = {
     "gym": _of_gymnasium,
     "gymnax": _of_gymnax,
+    "xland": _of_xland,
     "jax": _of_module,
 }

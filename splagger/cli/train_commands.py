@@ -162,7 +162,9 @@ class List:
             return
         rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
         show(Table("Environments", ("name", "episodes", "frames", ""), rows))
-        print("  and others: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID")
+        print(
+            "  and others: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID, xland:ID/RULESETS"
+        )
         aliases = {name: alias for alias, name in ALIASES.items()}
         rows = [
             (
@@ -186,7 +188,8 @@ class Train:
     """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
-    """An environment of `splagger list`, or gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID."""
+    """An environment of `splagger list`, or gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID,
+    xland:ID/RULESETS."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")]
     """A method of `splagger list`, or the import path MODULE:NAME of a custom method."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from splagger.bridges.parent import end_with_parent, parent_is_gone
+from splagger.bridges.gym.parent import end_with_parent, parent_is_gone
 from splagger.envs import Cheetah, Walker
 from splagger.envs.mujoco.simulations import THREADS, threads
 from splagger.errors import Interrupted, RunError, SettingError

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from splagger.bridges.gym_env import as_json
+from splagger.bridges.gym.gym_env import as_json
 from splagger.errors import SettingError, kind_of
 from splagger.methods import Method
 from splagger.ranges import check, read_number, type_hints

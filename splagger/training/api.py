@@ -34,8 +34,8 @@ def train(
 ) -> "pandas.DataFrame":
     """Trains all rates × seeds in one program and returns the curves, one row per evaluation and member.
 
-    - `env`: a name, a row of `ENVS`, an environment of our protocol, or the result of `splagger.from_gymnasium`
-      or `splagger.from_gymnax`.
+    - `env`: a name, a row of `ENVS`, an environment of our protocol, or the result of `splagger.from_gymnasium`,
+      `splagger.from_gymnax` or `splagger.from_xland`.
     - `method`: a name, an import path ("package.module:name") or a `Method`.
     - `rates`: learning rates.
     - `seeds`: a list of seeds, or their number.

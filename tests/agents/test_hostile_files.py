@@ -19,7 +19,7 @@ from splagger.agents.interface import SavedInterface
 from splagger.agents.rebuild import rebuild
 from splagger.aggregators import Max
 from splagger.bridges import from_gymnasium
-from splagger.bridges.gym_env import GymEnv, layout
+from splagger.bridges.gym.gym_env import GymEnv, layout
 from splagger.cli import main
 from splagger.errors import RunError, SettingError, UserError
 from splagger.files import agent_file

@@ -10,9 +10,10 @@ from gymnasium import spaces
 
 from splagger.agents.interface import SavedInterface, interface_of
 from splagger.bridges import from_gymnasium, trial
-from splagger.bridges.checked_env import CheckedEnv
-from splagger.bridges.gym_env import Package, layout, package_of, registered
-from splagger.bridges.space_data import action_space, flatten, space_data, to_action
+from splagger.bridges.gym.checked_env import CheckedEnv
+from splagger.bridges.gym.creation import Package, package_of, registered
+from splagger.bridges.gym.gym_env import layout
+from splagger.bridges.gym.space_data import action_space, flatten, space_data, to_action
 from splagger.cli.announcements import announce, spoken
 from splagger.errors import EnvError
 from splagger.images import Image
@@ -61,7 +62,7 @@ IMAGES = {
 
 @pytest.mark.parametrize("shape", IMAGES)
 def test_boxes_of_bytes_are_images(shape):
-    from splagger.bridges.space_data import images_of
+    from splagger.bridges.gym.space_data import images_of
 
     data = space_data(spaces.Box(0, 255, shape, np.uint8))
     assert data is not None and images_of(data) == (IMAGES[shape],)

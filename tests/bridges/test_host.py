@@ -19,11 +19,12 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
-from splagger.bridges import HostMetaEnv, from_gymnasium, host, unwrapped_errors
-from splagger.bridges.checked_env import CheckedEnv
-from splagger.bridges.gym_env import GymEnv
-from splagger.bridges.host import close_pools, pool_of
-from splagger.bridges.workers import WorkerPool
+from splagger.bridges import HostMetaEnv, from_gymnasium, unwrapped_errors
+from splagger.bridges.gym import host
+from splagger.bridges.gym.checked_env import CheckedEnv
+from splagger.bridges.gym.gym_env import GymEnv
+from splagger.bridges.gym.host import close_pools, pool_of
+from splagger.bridges.gym.workers import WorkerPool
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import EnvError, SettingError

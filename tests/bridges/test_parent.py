@@ -6,15 +6,15 @@ import subprocess
 import sys
 import time
 
-from splagger.bridges.parent import end_with_parent, parent_is_gone
+from splagger.bridges.gym.parent import end_with_parent, parent_is_gone
 
 # A process with a Gymnasium worker, which a thread started that has ended, and a child of `train_all`.
 CODE = """
 import multiprocessing, threading, time
 from concurrent.futures import ProcessPoolExecutor
 import numpy as np
-from splagger.bridges.gym_env import GymEnv
-from splagger.bridges.workers import WorkerPool
+from splagger.bridges.gym.gym_env import GymEnv
+from splagger.bridges.gym.workers import WorkerPool
 from splagger.launchers.local import _start_child
 
 spawn = multiprocessing.get_context("spawn")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from splagger.bridges.gym_env import GymEnv, _actions
-from splagger.bridges.space_data import bounds_of, flat_size, flatten, space_data, to_action
+from splagger.bridges.gym.gym_env import GymEnv, _actions
+from splagger.bridges.gym.space_data import bounds_of, flat_size, flatten, space_data, to_action
 from splagger.errors import SettingError
 
 IMAGE = spaces.Box(0, 255, (2, 3, 1), np.uint8)

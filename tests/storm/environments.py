@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 
 from splagger.bridges import from_gymnasium
-from splagger.bridges.checked_env import CheckedEnv
+from splagger.bridges.gym.checked_env import CheckedEnv
 from splagger.errors import UserError
 from tests.storm.outcome import Outcome, parse_arguments
 

@@ -14,7 +14,7 @@ from PIL import Image
 import splagger
 from splagger.agents.loading import recreate
 from splagger.bridges import from_gymnasium
-from splagger.bridges.host import close_pools
+from splagger.bridges.gym.host import close_pools
 from splagger.bridges.resolve import resolve, row_of
 from splagger.cli import main
 from splagger.envs import Env, MetaEnv, TMaze

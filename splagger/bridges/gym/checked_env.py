@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from splagger.bridges.gym_env import GymEnv, layout
+from splagger.bridges.gym.gym_env import GymEnv, layout
 from splagger.errors import FOREIGN_ERRORS, EnvError, cause_of, one_line
 
 TRIAL_STEPS, TRIAL_SECONDS = 20, 0.2

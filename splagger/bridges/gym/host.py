@@ -19,11 +19,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Num, UInt32
 
-from splagger.bridges.checked_env import try_env
-from splagger.bridges.gym_env import GymEnv, as_json, layout
+from splagger.bridges.gym.checked_env import try_env
+from splagger.bridges.gym.gym_env import GymEnv, as_json, layout
+from splagger.bridges.gym.pool import BatchReset, BatchStep, History, Pool
+from splagger.bridges.gym.workers import WorkerPool
 from splagger.bridges.importing import import_path_of, label_of
-from splagger.bridges.pool import BatchReset, BatchStep, History, Pool
-from splagger.bridges.workers import WorkerPool
 from splagger.envs.meta import AbstractMetaEnv, MetaStep
 
 MOST_POOLS = 8  # environments with open pools in this process

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from splagger.bridges.checked_env import CheckedEnv, Outcome
-from splagger.bridges.gym_env import GymEnv
+from splagger.bridges.gym.checked_env import CheckedEnv, Outcome
+from splagger.bridges.gym.gym_env import GymEnv
 from splagger.errors import EnvError, SettingError
 
 

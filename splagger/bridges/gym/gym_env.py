@@ -5,7 +5,6 @@ Gymnasium is imported only when an environment is created. Nothing here touches 
 
 import contextlib
 import functools as ft
-import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from splagger.bridges.importing import add_working_directory, import_object, label_of
-from splagger.bridges.space_data import (
+from splagger.bridges.gym.creation import create, package_of
+from splagger.bridges.gym.space_data import (
     SpaceData,
     action_space,
     flat_size,
@@ -25,27 +24,12 @@ from splagger.bridges.space_data import (
     texts_of,
     to_action,
 )
-from splagger.bridges.task_sampling import task_sampler
+from splagger.bridges.gym.task_sampling import task_sampler
+from splagger.bridges.importing import label_of
 from splagger.envs.protocol import EnvSpec
-from splagger.errors import FOREIGN_ERRORS, SettingError, UserError, cause_of, one_line
+from splagger.errors import FOREIGN_ERRORS, SettingError, cause_of
 from splagger.ranges import Count, Workers, check_fields
 from splagger.spaces import ActionSpace
-
-
-class Package(NamedTuple):
-    """A package that registers ids when it is imported; `codes` are those of its images, see `Image`."""
-
-    name: str
-    codes: int = 0
-
-
-# beginning of an id → its package; ids of other packages are written "package:Id-v0"
-PACKAGES = {
-    "MiniGrid-": Package("minigrid", codes=11),
-    "BabyAI-": Package("minigrid", codes=11),
-    "ALE/": Package("ale_py"),
-    "popgym-": Package("popgym"),
-}
 
 
 @dataclass(frozen=True)
@@ -116,47 +100,7 @@ class GymEnv:
 
     def make(self) -> Any:
         """Creates the Gymnasium environment."""
-        import gymnasium
-
-        try:
-            env = self._create()
-        except UserError:
-            raise
-        except FOREIGN_ERRORS as error:
-            drawn = way_out = ""
-            if self.render:
-                drawn = " with render_mode='rgb_array', which pictures need"
-                way_out = (
-                    "; splagger evaluate needs no pictures, and splagger inspect has --no-pictures"
-                )
-            raise SettingError(
-                f"{self.name}: the environment cannot be created{drawn} ({_cause(error)}){way_out}"
-            ) from error
-        if not isinstance(env, gymnasium.Env):
-            raise SettingError(f"{self.name} must return a gymnasium.Env, got {type(env).__name__}")
-        return env
-
-    def _create(self) -> Any:
-        import gymnasium
-
-        if callable(self.source) or is_function(self.source):
-            return self._call(self._function())
-        add_working_directory()
-        given = {"disable_env_checker": True} | self.arguments
-        mode = {"render_mode": "rgb_array"} if self.render else {}
-        return gymnasium.make(registered(self.source), **(given | mode))
-
-    def _function(self) -> Callable[..., Any]:
-        return (
-            import_object(self.source, self.name) if isinstance(self.source, str) else self.source
-        )
-
-    def _call(self, function: Callable[..., Any]) -> Any:
-        parameters = inspect.signature(function).parameters
-        any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-        takes_mode = any_name or "render_mode" in parameters
-        mode = {"render_mode": "rgb_array"} if self.render and takes_mode else {}
-        return function(**(self.arguments | mode))
+        return create(self.name, self.source, self.arguments, self.render)
 
     def start_episode(self, env: Any, seed: int, episode: int) -> Any:
         """Starts an episode of the task with this seed and returns the result of `reset`."""
@@ -295,43 +239,6 @@ def _actions(source: GymEnv, space: Any) -> tuple[ActionSpace, Callable[[np.ndar
     return found, ft.partial(to_action, data)
 
 
-def _cause(error: BaseException) -> str:
-    """Returns an error in one line, with a command that installs a missing package that we know."""
-    import gymnasium
-
-    # Gymnasium chains an error of its own to that of an import, with advice for the package's author.
-    cause = error.__cause__ if isinstance(error.__cause__, ModuleNotFoundError) else error
-    if cause is not error:
-        text = one_line(cause)
-    elif isinstance(error, gymnasium.error.Error):  # whose messages need no place in its code
-        text = f"{type(error).__name__}: {one_line(error)}"
-    else:
-        text = cause_of(error)
-    known = {package.name for package in PACKAGES.values()} | {"pygame"}
-    missing = str(getattr(cause, "name", None)).partition(".")[0]
-    install = f"; install it with: pip install {missing.replace('_', '-')}"
-    return text + install if missing in known else text
-
-
-def registered(name: str) -> str:
-    """Returns an id that Gymnasium can create: an unknown one gets the package that registers such ids."""
-    import gymnasium
-
-    package = package_of(name) if ":" not in name else None
-    return f"{package.name}:{name}" if package and name not in gymnasium.registry else name
-
-
-def package_of(name: str) -> Package | None:
-    """Returns the package of an id, with or without "package:" in front of it; None if it is not in `PACKAGES`."""
-    name = name.rpartition(":")[2]
-    return next((found for start, found in PACKAGES.items() if name.startswith(start)), None)
-
-
 def _codes(source: GymEnv) -> int:
     package = package_of(source.source) if isinstance(source.source, str) else None
     return package.codes if package else 0
-
-
-def is_function(source: str) -> bool:
-    """Returns whether a string is package.module:function; environment ids are not Python names."""
-    return source.partition(":")[2].replace(".", "").isidentifier()
