@@ -11,10 +11,13 @@ import numpy as np
 
 from splagger.agent import Actor, Agent, Normalizers
 from splagger.agents.interface import SavedInterface, needs_env
+from splagger.bridges import resolve
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError, kind_of
 from splagger.memory import Transition
+from splagger.methods import METHODS
 from splagger.ranges import Episodes, as_flag, check
+from splagger.registry import EnvRow
 from splagger.runs.run import Point, Run
 from splagger.runs.settings import override
 
@@ -39,10 +42,12 @@ class Player:
         run: Run | None = None,
         path: Path | None = None,
         changes: Mapping[str, Any] | None = None,
+        row: EnvRow | None = None,
     ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
         self.run, self.path = run, path  # the run it was trained in, and its folder or file
-        self.changes = dict(changes or {})  # settings of `env` that differ from those in training
+        self.changes = dict(changes or {})  # what differs from the environment in training
+        self.row = row or (run.row if run else None)  # of `env`, without changes of its settings
         self._key = jr.key(seed)
         self._actor = jax.jit(Agent.actor)(agent)
         self._act, self._observe = jax.jit(_act, static_argnums=5), jax.jit(Actor.observe)
@@ -62,33 +67,39 @@ class Player:
         """Returns the environment; raises a RunError that begins with `purpose` if the player has only its interface."""
         return needs_env(self.env, purpose)
 
-    def with_env(self, episodes: int | None = None, **settings: Any) -> "Player":
-        """Returns the same agent in an environment with other settings than in training: does it generalize?
+    def with_env(self, episodes: int | None = None, env: Any = None, **settings: Any) -> "Player":
+        """Returns the same agent in another environment than in training: does it generalize?
 
         - `episodes`: episodes per task.
+        - `env`: an environment, as for `splagger.train`; by default the one it plays in, with its earlier changes.
         - `settings`: fields of the environment, as in `agent.with_env(length=200)`.
 
-        Earlier changes stay, unless they are changed again. Observations and actions must keep their sizes.
+        Observations and actions must keep their sizes.
         """
-        trained = self.environment("playing in another environment")
-        if self.run is None:
-            raise SettingError("this player has no run; use a player returned by `splagger.load`")
-        changes = self.changes | settings | ({} if episodes is None else {"episodes": episodes})
-        named = {f"env.{name}": value for name, value in changes.items() if name != "episodes"}
-        row, _ = override(self.run.row, self.run.method, named)
+        if env is None:
+            self.environment("playing in another environment")
+        row = self.row if env is None else resolve(env)
+        if row is None:
+            raise SettingError(
+                "this player has no run; pass env=…, or use a player of splagger.load"
+            )
+        changes = self.changes if env is None else {"env": row.name}
+        changes = changes | settings | ({} if episodes is None else {"episodes": episodes})
+        named = {f"env.{k}": v for k, v in changes.items() if k not in ("env", "episodes")}
+        changed, _ = override(row, METHODS["splagger"], named)  # whose settings stay as they are
         if "episodes" in changes:
             check("episodes", changes["episodes"], Episodes)
-            row = row.with_meta(episodes=changes["episodes"])
+            changed = changed.with_meta(episodes=changes["episodes"])
         before, after = (
-            (env.obs_size, env.space, tuple(env.images)) for env in (trained, row.meta)
+            (found.obs_size, found.space, tuple(found.images)) for found in (self.env, changed.meta)
         )
         if after != before:
             raise SettingError(
                 f"{row.name} would have {after[0]} observed numbers and actions {after[1]}, but the agent was "
                 f"trained with {before[0]} and {before[1]}"
             )
-        parts = self.agent, self.normalizers, row.meta, self.point
-        return Player(*parts, run=self.run, path=self.path, changes=changes)
+        parts = self.agent, self.normalizers, changed.meta, self.point
+        return Player(*parts, run=self.run, path=self.path, changes=changes, row=row)
 
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""

@@ -30,8 +30,10 @@ Trust = Annotated[
 
 @dataclass(frozen=True)
 class OtherEnv:
-    """The agent's environment, if its settings are not those of training."""
+    """The agent's environment, if it is not that of training."""
 
+    env: str | None = None
+    """Another environment of the same observations and actions, as for `train`; by default that of training."""
     set: tuple[str, ...] = ()
     """Other settings of the environment than in training, as env.NAME=VALUE."""
     episodes: Episodes | None = None
@@ -41,9 +43,9 @@ class OtherEnv:
         """Returns the agent in this environment."""
         from splagger.runs.settings import env_settings
 
-        if not self.set and self.episodes is None:
+        if not self.set and self.episodes is None and self.env is None:
             return player
-        return player.with_env(self.episodes, **env_settings(self.set))
+        return player.with_env(self.episodes, self.env, **env_settings(self.set))
 
 
 Elsewhere = Annotated[OtherEnv, tyro.conf.arg(name="")]

@@ -86,7 +86,7 @@ def _action_names(player: Player) -> list[str]:
 
 
 def _env_name(player: Player) -> str:
-    return player.run.row.name if player.run else player.environment("inspecting").env.spec.name
+    return player.row.name if player.row else player.environment("inspecting").env.spec.name
 
 
 def _title(players: list[Player]) -> str:

@@ -19,6 +19,7 @@ from splagger.agent import Actor
 from splagger.agents import Player, recording
 from splagger.agents.loading import load_members, load_seeds
 from splagger.cli import main
+from splagger.envs import MetaEnv, TMaze
 from splagger.errors import RunError, SettingError
 from splagger.memory import Transition
 from splagger.ppo.evaluation import returns_of
@@ -316,6 +317,27 @@ def test_changes_of_the_environment_add_up_in_any_order(player):
     again = ways[0].with_env(length=6)
     assert (again.env.env.length, again.env.episodes) == (6, 3)
     assert again.changes == {"length": 6, "episodes": 3} and player.changes == {}
+
+
+def test_an_agent_plays_in_another_environment(player, fresh):
+    other = MetaEnv(TMaze(length=9), episodes=2)
+    elsewhere = player.with_env(env=other)
+    assert elsewhere.env == other and len(splagger.evaluate(elsewhere, tasks=4)[0]) == 2
+    assert elsewhere.with_env(length=6).env == MetaEnv(TMaze(length=6), episodes=2)
+    # Changes of the environment in training do not follow into another one, and those of `env` are named.
+    changed = player.with_env(length=7, episodes=3).with_env(env=other, length=8)
+    assert changed.env == MetaEnv(TMaze(length=8), episodes=2)
+    assert changed.changes == {"env": "T-Maze", "length": 8}
+    assert fresh.with_env(env=other).env == other
+
+
+def test_an_environment_that_the_agent_cannot_see_is_refused(player):
+    with pytest.raises(
+        SettingError, match=r"planning would have .*, but the agent was trained with 5"
+    ):
+        player.with_env(env="planning")
+    with pytest.raises(SettingError, match="no environment 'nowhere'"):
+        player.with_env(env="nowhere")
 
 
 def test_a_player_in_another_environment_is_saved_with_that_of_its_training(player, tmp_path):

@@ -256,13 +256,18 @@ def test_reproduce_prints_its_plan_and_skips_finished_runs(tmp_path, capsys):
     assert "memory/t-lss" in refused(capsys, "reproduce", "memory/t-lss")
 
 
-def test_evaluate_watch_and_plot_show_a_trained_agent(trained, tmp_path, capsys):
+def test_evaluate_watch_and_plot_show_a_trained_agent(trained, tmp_path, capsys, monkeypatch):
     main(["evaluate", str(trained), "--tasks", "6", "--rate", "3e-4", "--seed", "1"])
     out = capsys.readouterr().out
     assert "6 tasks, rate 0.0003, seed 1" in out and out.count("±") == 5
     main(["evaluate", str(trained), "--tasks", "6", "--every-seed"])
     out = capsys.readouterr().out
     assert out.count("seed ") == 2 and "mean of seeds" in out
+    monkeypatch.setitem(
+        ENVS, "laps", replace(ENVS["t-ls-small"], name="laps").with_meta(episodes=2)
+    )
+    main(["evaluate", str(trained), "--tasks", "6", "--env", "laps"])
+    assert capsys.readouterr().out.count("±") == 3
     main(["export", str(trained), "-o", str(tmp_path / "agent.npz"), "--seed", "1"])
     assert "agent.npz: rate" in capsys.readouterr().out
     main(["watch", str(tmp_path / "agent.npz"), "-o", str(tmp_path / "watch.gif")])
