@@ -44,6 +44,16 @@ def listed(items: Iterable[str], most: int = 3) -> str:
     return ", ".join(items[:most]) + more
 
 
+def differing(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the words of each row that not all rows share.
+
+    >>> differing([("width=64", "skip=0"), ("width=64", "skip=1"), ("width=64",)])
+    ['skip=0', 'skip=1', '']
+    """
+    shared = set(rows[0]).intersection(*rows) if rows else set()
+    return [", ".join(word for word in row if word not in shared) for row in rows]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table with a title, column heads and rows of strings; line breaks separate the items of a cell."""
@@ -76,6 +86,12 @@ class Table:
             return "\n".join([self.title, *(_aligned(line, widths) for line in lines)])
         parts = ((_aligned(line[:-1], widths[:-1]), f"    {line[-1]}".rstrip()) for line in lines)
         return "\n".join([self.title, *(part for pair in parts for part in pair if part)])
+
+    def without(self, name: str) -> "Table":
+        """Returns the table without a column."""
+        kept = [i for i, other in enumerate(self.head) if other != name]
+        head, *rows = (tuple(row[i] for i in kept) for row in (self.head, *self.rows))
+        return Table(self.title, head, rows)
 
     def markdown(self) -> str:
         """Returns a Markdown table without the title.

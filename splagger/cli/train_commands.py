@@ -1,8 +1,9 @@
 """Commands that train: list, train, sweep, bench."""
 
+import itertools
 import json
 import sys
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -226,6 +227,9 @@ class Sweep:
     """Environments of `splagger list`, or other names that `splagger train` takes."""
     methods: tuple[str, ...]
     """Methods of `splagger list`, or import paths."""
+    vary: tuple[str, ...] = ()
+    """Settings with several values, as NAME=VALUE; there is one experiment per combination. Bash expands
+    method.skip={0,0.5,1} to three of them."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
     out: OutputFolder = Path("runs")
     """Folder for run folders."""
@@ -241,16 +245,24 @@ class Sweep:
 
         if not self.envs or not self.methods:
             raise SettingError("a sweep needs at least one of --envs and one of --methods")
-        launcher, runs = self.where.launcher(self.jobs), {}
-        for env in self.envs:  # all names are looked up before anything starts
-            for method in self.methods:
-                run = self.grid.run(env, method)
-                runs[run.digest] = run  # two names of one method are one run
-        self.grid.print_notes(*runs.values())
+        launcher, runs, grids = self.where.launcher(self.jobs), {}, self._grids()
+        # All names are looked up before anything starts. Two names of one method are one run.
+        for env, method, grid in itertools.product(self.envs, self.methods, grids):
+            run = grid.run(env, method)
+            runs[run.digest] = run
+        grids[0].print_notes(*runs.values())
         if self.where.on == "local":
             announce(*(run for run in runs.values() if not run.folder(self.out).exists()))
         folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)
         show(summary_table(folders))
+
+    def _grids(self) -> list[Grid]:
+        """Returns the grid with each combination of the values to vary."""
+        from splagger.runs.settings import alternatives, assignments, combinations
+
+        found = combinations(alternatives(self.vary), assignments(self.grid.set))
+        words = [tuple(f"{name}={value}" for name, value in one.items()) for one in found]
+        return [replace(self.grid, set=(*self.grid.set, *more)) for more in words]
 
 
 @dataclass(frozen=True)

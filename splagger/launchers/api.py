@@ -1,5 +1,6 @@
 """Training of many experiments on any launcher: `splagger.sweep`, and `train_all` for the commands."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
+from splagger.runs.settings import combinations
 from splagger.status import write_plan
 from splagger.training.api import curves
 
@@ -57,6 +59,8 @@ def sweep(
     hours: Number | None = None,
     save_every: Number = SAVE_EVERY,
     episodes: int | None = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    race: bool = False,
     **axes: Number | Sequence[Number],
 ) -> "pandas.DataFrame":
     """Trains each method on each environment; returns all curves in one frame.
@@ -65,10 +69,11 @@ def sweep(
     - `jobs`: experiments at a time, with "local"; by default several if NVIDIA's Multi-Process Service runs.
     - `gpus_per_run`, `cpus_per_run`: what a cluster reserves for each experiment.
     - `hours`: the time limit of a job, with "slurm".
+    - `vary`: settings with a list of values each, such as {"method.skip": [0, 0.5, 1]}; all combinations are trained.
 
     The other arguments are those of `splagger.train`. Each experiment is one program with all rates and seeds.
-    Finished ones are not trained again, and interrupted ones continue. The columns `env`, `method` and `folder` say
-    which experiment a row belongs to.
+    Finished ones are not trained again, and interrupted ones continue. The columns `env`, `method` and `folder`, and
+    one per name in `vary`, say which experiment a row belongs to.
     """
     import pandas
 
@@ -78,20 +83,24 @@ def sweep(
     all_methods: Any = methods if isinstance(methods, list | tuple) else [methods]
     if not all_envs or not all_methods:
         raise SettingError("a sweep needs at least one environment and one method")
-    runs = [
-        Run.create(env, method, frames, settings, episodes, **grid)
-        for env in all_envs
-        for method in all_methods
-    ]
-    runs = _distinct(runs, out)
-    folders = train_all(runs, out, save_every=save_every, on=launcher)
-    named = [
-        curves(folder.path).assign(
-            env=run.row.name, method=run.method.name, folder=str(folder.path)
-        )
-        for run, folder in zip(runs, folders, strict=True)
-    ]
-    return pandas.concat(named, ignore_index=True)
+    settings = {} if settings is None else settings
+    experiments: dict[Path, tuple[Run, dict[str, Any]]] = {}
+    for values in combinations({} if vary is None else vary, settings):
+        for env, method in itertools.product(all_envs, all_methods):
+            run = Run.create(env, method, frames, {**settings, **values}, episodes, race, **grid)
+            experiments[run.folder(out)] = run, values
+    train_all([run for run, _ in experiments.values()], out, save_every=save_every, on=launcher)
+    return pandas.concat(
+        [_named(curves(folder), run, values) for folder, (run, values) in experiments.items()],
+        ignore_index=True,
+    )
+
+
+def _named(frame: "pandas.DataFrame", run: Run, values: Mapping[str, Any]) -> "pandas.DataFrame":
+    """Adds columns that say which experiment the curves belong to."""
+    names = {"env": run.row.name, "method": run.method.name, "folder": frame.attrs["folder"]}
+    columns = {name: [value] * len(frame) for name, value in {**names, **values}.items()}
+    return frame.assign(**columns)
 
 
 def _distinct(runs: Sequence[Run], out: str | Path) -> list[Run]:

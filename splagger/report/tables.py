@@ -16,7 +16,7 @@ from splagger.stats.recorded import RecordedRun
 from splagger.stats.returns import across, returns
 from splagger.stats.selection import ONE_RATE, seeds_in_words
 from splagger.stats.summary import summarize
-from splagger.tables import Table, count
+from splagger.tables import Table, count, differing
 
 Results = list[tuple[Claim, Verdict]]
 
@@ -30,20 +30,24 @@ def interval(found: Estimate, form: str = ".2f") -> str:
 
 def summary_table(folders: list[RunFolder]) -> Table:
     """Returns one row per run folder: the best rate by mean return over training, and its returns."""
+    found = [summarize(folder) for folder in folders]
+    settings = differing([one.settings for one in found])
     rows = [
         (
             s.env,
             s.method,
+            words,
             f"{s.rate:g}",
             f"{s.mean_return:.2f}",
             f"{s.final_return:.2f} ({count(s.seeds, 'seed')})",
             f"{s.frames_per_second or 0:,.0f}",
             s.folder,
         )
-        for s in map(summarize, folders)
+        for s, words in zip(found, settings, strict=True)
     ]
-    head = ("environment", "method", "best rate", "mean return", "final return", "frames/s")
-    return Table("Results", (*head, "folder"), rows)
+    head = ("environment", "method", "settings", "best rate", "mean return", "final return")
+    table = Table("Results", (*head, "frames/s", "folder"), rows)
+    return table if any(settings) else table.without("settings")
 
 
 def comparison_tables(found: Any) -> list[Table]:

@@ -66,6 +66,11 @@ class RunRecord:
         return self.arguments.get("overrides") or {}
 
     @property
+    def settings(self) -> tuple[str, ...]:
+        """The `overrides` as figures and tables show them."""
+        return in_words(self.overrides)
+
+    @property
     def episodes(self) -> int | None:
         """Episodes per task, if recorded."""
         return self.plan.get("episodes") or self.arguments.get("episodes")
@@ -105,7 +110,7 @@ class RunRecord:
             raise _damaged(path, "its content is not what was written")
         for name, names in (("run", ()), ("arguments", ("env", "method"))):
             part = data.get(name)
-            if not isinstance(part, dict) or not all(_is_name(part.get(n)) for n in names):
+            if not isinstance(part, dict) or not all(is_name(part.get(n)) for n in names):
                 raise RunError(
                     f"{path} was written by another version or is damaged: it lacks {name!r}"
                     + (f" with {' and '.join(names)}" if names else "")
@@ -148,7 +153,7 @@ MOST_MEMBERS = 100_000  # of a recorded run; a larger grid is a damaged file
 def check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raises a ValueError for arguments that no run records: wrong types, or too many members."""
     for name in ("env", "method"):
-        if not _is_name(arguments.get(name)):
+        if not is_name(arguments.get(name)):
             raise ValueError(f"its {name} is not a name")
     for name, kind in (
         ("frames", int | float),
@@ -175,6 +180,32 @@ def check_plan(plan: Mapping[str, Any]) -> None:
             raise ValueError(f"its {axis.plural} are {values!r:.80}")
 
 
+def in_words(overrides: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns settings as figures and tables show them; the arguments of an environment one by one.
+
+    >>> in_words({"env.kwargs": '{"goal": 3}', "network.hidden": [64, 32]})
+    ('goal=3', 'network.hidden=64,32')
+    """
+    found: list[str] = []
+    for name, value in overrides.items():
+        pairs = _arguments(value) if name == "env.kwargs" else {name: value}
+        found += [f"{key}={as_text(one)}" for key, one in pairs.items()]
+    return tuple(word if word.isprintable() else repr(word) for word in found)
+
+
+def _arguments(text: Any) -> dict[str, Any]:
+    """Returns the arguments of an environment, which are recorded as JSON."""
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return {"env.kwargs": text}
+
+
+def as_text(value: Any) -> str:
+    """Returns a setting in the syntax of --set."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def _count(values: Any) -> int:
     """Returns the number of values on one axis; a number stands for as many seeds."""
     if isinstance(values, list | tuple):
@@ -182,7 +213,7 @@ def _count(values: Any) -> int:
     return int(values) if isinstance(values, int | float) and 1 <= values < math.inf else 1
 
 
-def _is_name(value: Any) -> bool:
+def is_name(value: Any) -> bool:
     """Whether a value is text that terminals and figures can show."""
     return isinstance(value, str) and value.isprintable()
 

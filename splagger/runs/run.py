@@ -27,7 +27,8 @@ from splagger.ranges import Frames, Members, Size, check
 from splagger.registry import EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.describe import digest_of, is_from_this_package, plain
-from splagger.runs.settings import override, without_numpy
+from splagger.runs.record import as_text
+from splagger.runs.settings import check_mapping, override, without_numpy
 from splagger.tables import lookup
 
 Number = float | int
@@ -78,8 +79,7 @@ class Run:
         check_precision()
         row = resolve(env)
         row = row if episodes is None else row.with_meta(episodes=without_numpy(episodes))
-        if not isinstance(overrides or {}, Mapping):
-            raise SettingError(f'settings must be like {{"ppo.steps": 80}}, got {overrides!r:.80}')
+        check_mapping("settings", overrides or {}, '{"ppo.steps": 80}')
         settings: dict[str, Any] = _settings(row) | without_numpy(dict(overrides or {}))
         row, chosen = override(row, _method(method), settings)
         if "env.kwargs" in settings:  # recorded in one spelling
@@ -184,7 +184,7 @@ class Run:
         if ":" in self.row.name and not any(k.startswith("network.") for k, _ in self.overrides):
             words += ["--full"]  # without it, the network would depend on the machine
         if self.overrides:
-            words += ["--set", *(f"{name}={_text(value)}" for name, value in self.overrides)]
+            words += ["--set", *(f"{name}={as_text(value)}" for name, value in self.overrides)]
         gaps = self.seeds != tuple(range(first, first + count))
         return shlex.join(words) + (f"  # seeds {self.seeds}, by splagger.train" if gaps else "")
 
@@ -317,8 +317,3 @@ def _is_tested(aggregator: AbstractAggregator) -> bool:
     parts = vars(aggregator).values()
     inner: Sequence = [part for part in parts if isinstance(part, AbstractAggregator)]
     return is_from_this_package(type(aggregator)) and all(map(_is_tested, inner))
-
-
-def _text(value: Any) -> str:
-    """A value in the syntax of --set."""
-    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

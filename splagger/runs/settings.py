@@ -1,6 +1,7 @@
 """Settings by name, "group.field". Values are converted to the type of the field."""
 
 import dataclasses
+import itertools
 import numbers
 import types
 import typing
@@ -58,6 +59,12 @@ def without_numpy(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(without_numpy, value))
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def check_mapping(name: str, value: Any, example: str) -> None:
+    """Raises a SettingError unless the value is a dictionary."""
+    if not isinstance(value, Mapping):
+        raise SettingError(f"{name} must be like {example}, got {value!r:.80}")
 
 
 def _convert(path: str, value: Any, kind: Any) -> Any:
@@ -148,10 +155,41 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
     return dict(pairs)
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def alternatives(texts: Sequence[str]) -> dict[str, list[str]]:
+    """Converts the values of --vary to the list of values per name.
+
+    >>> alternatives(["method.skip=0", "method.skip=1", "ppo.epochs=4"])
+    {'method.skip': ['0', '1'], 'ppo.epochs': ['4']}
+    """
+    found: dict[str, list[str]] = {}
+    for name, value in (_assignment(text, "--vary") for text in texts):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def combinations(vary: Mapping[str, Any], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns one dictionary per combination of values; each name must have a list of values and no other setting.
+
+    >>> combinations({"method.skip": [0, 1], "ppo.epochs": [4]}, settings={})
+    [{'method.skip': 0, 'ppo.epochs': 4}, {'method.skip': 1, 'ppo.epochs': 4}]
+    """
+    check_mapping("vary", vary, '{"method.skip": [0, 0.5, 1]}')
+    check_mapping("settings", settings, '{"ppo.steps": 80}')
+    plain = without_numpy(dict(vary))
+    for name, values in plain.items():
+        if name in settings:
+            raise SettingError(
+                f"{name} has one value in the settings and others to vary; give only one of them"
+            )
+        if not isinstance(values, list | tuple | range) or not values:
+            raise SettingError(f"vary takes a list of values for {name}, got {values!r:.80}")
+    return [dict(zip(plain, chosen, strict=True)) for chosen in itertools.product(*plain.values())]
+
+
+def _assignment(text: str, option: str = "--set") -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise SettingError(f"--set takes NAME=VALUE, got {text!r}")
+        raise SettingError(f"{option} takes NAME=VALUE, got {text!r}")
     return name, value
 
 

@@ -18,6 +18,7 @@ class RunSummary(NamedTuple):
     seeds: int
     frames_per_second: float | None
     folder: str
+    settings: tuple[str, ...] = ()
 
 
 def summarize(folder: RunFolder) -> RunSummary:
@@ -36,4 +37,5 @@ def summarize(folder: RunFolder) -> RunSummary:
         len(curves),
         record.frames_per_second,
         str(folder.path),
+        record.settings,
     )

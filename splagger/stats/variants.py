@@ -90,8 +90,7 @@ def _by_settings(group: list[RecordedRun], extra: list[str]) -> Iterator[Variant
         for settings, members in run.members.items():
             swept.setdefault(settings, []).append((run, members))
     differ = [k for k in Settings._fields if len({getattr(s, k) for s in swept}) > 1]
-    overrides = group[0].record.overrides
-    changed = [word for item in overrides.items() for word in _words(*item)]
+    changed = group[0].record.settings
     for settings, found in swept.items():
         words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in differ]
         counted = that_count(found)
@@ -115,13 +114,6 @@ def _notes(found: Sequence[Part], counted: Sequence[Part]) -> Iterator[str]:
         yield f"without {listed(f'{run.path.name} ({run.shortness})' for run in left_out)}"
     if twice := trained_twice([members for _, members in counted]):
         yield f"{count(twice, 'agent')} trained twice with other results, of which the newer count"
-
-
-def _words(name: str, value: Any) -> list[str]:
-    """Returns a setting as figures show it; the arguments of an environment one by one."""
-    if name != "env.kwargs":
-        return [f"{name}={value}"]
-    return [f"{key}={one}" for key, one in json.loads(value).items()]
 
 
 def _gather(

@@ -35,7 +35,7 @@ def overview(root: str | Path) -> Overview:
     rows = {folder: read_row(folder, planned.get(folder), now) for folder in {*folders, *planned}}
     waiting = {folder for folder, row in rows.items() if row.state == WAITING}
     notes += [_note(path, plan, waiting) for path, plan in plans.items()]
-    order = lambda row: (row.env, row.method, row.folder)  # noqa: E731
+    order = lambda row: (row.env, row.method, row.settings, row.folder)  # noqa: E731
     return Overview(sorted(rows.values(), key=order), [note for note in notes if note])
 
 

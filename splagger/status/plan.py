@@ -2,6 +2,7 @@
 
 import json
 import os
+import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 from splagger.errors import RunError, one_line
 from splagger.files.processes import Process, this_process
 from splagger.files.storage import digest_of, write_atomically, writing
+from splagger.runs.record import in_words, is_name
 
 PLANS = "plans"
 
@@ -19,6 +21,7 @@ class Planned(NamedTuple):
     - `folder`: relative to the folder of all runs.
     - `members`: their number.
     - `updates`: the number of updates at the end of training.
+    - `settings`: those that differ from the environment's and the method's. Older plans lack them.
     """
 
     folder: str
@@ -26,6 +29,7 @@ class Planned(NamedTuple):
     method: str
     members: int
     updates: int
+    settings: list[str] = []
 
 
 class Plan(NamedTuple):
@@ -50,6 +54,7 @@ def write_plan(out: str | Path, runs: Sequence[Any], launcher: str = "local") ->
             run.method.name,
             run.size,
             run.config.updates,
+            list(in_words(dict(run.overrides))),
         )
         for run in runs
     ]
@@ -74,8 +79,10 @@ def read_plan(path: Path) -> Plan:
 
 def _read(kind: Any, data: Mapping[str, Any]) -> Any:
     """Makes a named tuple of plain data; raises an exception if a field lacks or has another type."""
-    for name, wanted in kind.__annotations__.items():
-        value = data[name]
-        if type(value) is not wanted or (wanted is str and not value.isprintable()):
+    data = kind._field_defaults | dict(data)
+    for name, annotation in kind.__annotations__.items():
+        value, wanted = data[name], typing.get_origin(annotation) or annotation
+        texts = value if wanted is list else [value] if wanted is str else []
+        if type(value) is not wanted or not all(map(is_name, texts)):
             raise ValueError(f"its {name} is {value!r:.80}")
     return kind(*(data[name] for name in kind._fields))

@@ -38,6 +38,7 @@ class Row(NamedTuple):
     - `frames_per_second`: of all members together.
     - `reason`: why it failed, was interrupted, is stale or damaged; what a running one does.
     - `members`: their number; 0 if unknown.
+    - `settings`: those that differ from the environment's and the method's.
     """
 
     env: str
@@ -50,6 +51,7 @@ class Row(NamedTuple):
     reason: str
     members: int
     folder: str
+    settings: tuple[str, ...] = ()
 
 
 def read_row(folder: Path, planned: Planned | None, now: float) -> Row:
@@ -59,8 +61,8 @@ def read_row(folder: Path, planned: Planned | None, now: float) -> Row:
     - `now`: the time of the machine that stores the folder.
     """
     env, method = (planned.env, planned.method) if planned else folder.absolute().parts[-3:-1]
-    members = planned.members if planned else 0
-    blank = Row(env, method, WAITING, "", 0.0, None, None, "", members, str(folder))
+    members, settings = (planned.members, tuple(planned.settings)) if planned else (0, ())
+    blank = Row(env, method, WAITING, "", 0.0, None, None, "", members, str(folder), settings)
     try:
         holder, written = find_holder(folder / OWNER, now), read_progress(folder)
         with _messages() as messages:
@@ -106,6 +108,7 @@ def _with_record(
         frames_per_second=record.frames_per_second,
         reason=reason,
         members=row.members or _members(record),
+        settings=record.settings,
     )
 
 

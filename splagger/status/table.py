@@ -4,9 +4,19 @@ from collections import Counter
 from collections.abc import Sequence
 
 from splagger.status.row import STATES, Row
-from splagger.tables import Table
+from splagger.tables import Table, differing
 
-HEAD = ("environment", "method", "runs", "state", "node", "progress", "left", "frames/s", "")
+HEAD = (
+    "environment",
+    "method",
+    "settings",
+    "runs",
+    "state",
+    "node",
+    "progress",
+    "left",
+    "frames/s",
+)
 
 
 def status_table(rows: Sequence[Row]) -> Table:
@@ -15,7 +25,10 @@ def status_table(rows: Sequence[Row]) -> Table:
     states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     experiments = "1 experiment" if len(rows) == 1 else f"{len(rows)} experiments"
     title = f"{experiments}: {states}" if rows else experiments
-    return Table(title, HEAD, [_cells(row) for row in rows])
+    settings = differing([row.settings for row in rows])
+    cells = [_cells(*both) for both in zip(rows, settings, strict=True)]
+    table = Table(title, (*HEAD, ""), cells)
+    return table if any(settings) else table.without("settings")
 
 
 def duration(seconds: float | int) -> str:
@@ -29,9 +42,10 @@ def duration(seconds: float | int) -> str:
     return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d}"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, settings: str) -> tuple[str, ...]:
     speed = "" if row.frames_per_second is None else f"{row.frames_per_second:,.0f}"
     left = "" if row.eta is None else duration(row.eta)
     runs = str(row.members) if row.members else ""
     done = f"{row.progress:.0%}"
-    return row.env, row.method, runs, row.state, row.node, done, left, speed, row.reason
+    name = row.env, row.method, settings
+    return *name, runs, row.state, row.node, done, left, speed, row.reason

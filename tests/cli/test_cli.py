@@ -224,6 +224,28 @@ def test_methods_of_the_same_name_are_separate_runs(tmp_path, monkeypatch):
     assert [run.method.skip for run in found] == [0.25, 0.75, 0.0]
 
 
+def test_a_sweep_varies_settings(tmp_path, capsys, monkeypatch):
+    """One run per combination of values. Equal ones are one run, and a default is the run without the setting."""
+    found = []
+    monkeypatch.setattr(launchers, "train_all", lambda runs, *_, **__: found.extend(runs) or [])
+    base = ["sweep", "--envs", "t-ls-small", "--out", str(tmp_path), "--methods", "splagger"]
+    vary = ["--vary", *(f"method.skip={skip}" for skip in ("0", "0.5", "0.50")), "ppo.epochs=3"]
+    main([*base, *vary, "ppo.epochs=4", "--set", "network.output_size=8"])
+    assert [(run.method.skip, run.row.ppo.epochs) for run in found] == [
+        (skip, epochs) for skip in (0.0, 0.5) for epochs in (3, 4)
+    ]
+    assert {run.row.network.output_size for run in found} == {8}
+    for words, message in (
+        (["method.skip"], "--vary takes NAME=VALUE, got 'method.skip'"),
+        (["method.skpi=1"], "no method setting 'skpi'"),
+        (["ppo.epochs=3", "--set", "ppo.epochs=4"], "ppo.epochs has one value in the settings"),
+        (["ppo.entropy=0", "--entropy-weights", "1"], "are one setting"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*base, "--vary", *words])
+        assert message in capsys.readouterr().err
+
+
 def test_a_sweep_prints_one_table_and_skips_finished_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(METHODS, "twin", replace(METHODS["splagger"], name="twin"))
     args = ["sweep", "--envs", "t-ls-small", "--methods", "splagger", "twin", "--out"]

@@ -9,7 +9,7 @@ import pytest
 
 import splagger
 from splagger.errors import DivergedError, RunError, SettingError
-from splagger.launchers import on_slurm, parse, train_all
+from splagger.launchers import api, on_slurm, parse, train_all
 from splagger.launchers.local import Local
 from splagger.launchers.on_ray import OnRay
 from splagger.launchers.on_slurm import OnSlurm
@@ -160,6 +160,35 @@ def test_a_sweep_in_python_returns_all_curves(trained, tmp_path):
     )
     with pytest.raises(SettingError, match="--gpus-per-run is not for --on local"):
         splagger.sweep(["t-ls-small"], ["splagger"], gpus_per_run=1, out=tmp_path, **grid)
+
+
+def test_a_sweep_in_python_varies_settings(trained, tmp_path, monkeypatch):
+    """The curves name the values of each experiment."""
+    skips, sizes = (0.25, 0.5), [(16, 8)]
+    grid = {"rates": (1e-3, 3e-4), "seeds": 2, "frames": UPDATES * BATCH}
+    settings = {k: v for k, v in SETTINGS.items() if k != "network.hidden"}
+    vary = {"method.skip": skips, "network.hidden": sizes}
+
+    def train_all(runs, out, **_):
+        for run in runs:  # copies of one run stand for the training
+            shutil.copytree(trained, run.folder(out))
+            plan = run.describe()
+            assert (plan["method"]["skip"], plan["network"]["hidden"]) in [
+                (skip, [16, 8]) for skip in skips
+            ]
+
+    monkeypatch.setattr(api, "train_all", train_all)
+    options = {"out": tmp_path, "settings": settings, "vary": vary, **grid}
+    found = splagger.sweep("t-ls-small", "splagger", **options)
+    assert list(found.groupby("folder", sort=False)["method.skip"].first()) == list(skips)
+    assert set(found["network.hidden"]) == {(16, 8)} and found["folder"].nunique() == 2
+    for wrong, message in (
+        ({"method.skip": []}, "a list of values"),
+        ({"method.skip": "0.5"}, "vary takes a list of values for method.skip, got '0.5'"),
+        ({"ppo.steps": [20, 40]}, "ppo.steps has one value in the settings"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            splagger.sweep("t-ls-small", "splagger", **options | {"vary": wrong})
 
 
 def test_errors_on_a_cluster_are_raised_once_all_runs_have_ended():

@@ -17,7 +17,7 @@ from splagger.methods import METHODS, Method
 from splagger.ppo.settings import PPOConfig
 from splagger.ranges import FLOAT_MIN, Range, check, type_hints
 from splagger.registry import ENVS
-from splagger.runs.run import _text
+from splagger.runs.record import as_text
 from splagger.runs.settings import _convert, override
 from tests.tiny import SETTINGS, tiny
 
@@ -57,7 +57,7 @@ def values(kind: Any, limits: Range | None = None) -> st.SearchStrategy:
 @given(st.data())
 def test_a_setting_is_read_as_it_is_written(name, data):
     value = data.draw(values(KINDS[name]))
-    read = _convert(name, _text(value), KINDS[name])
+    read = _convert(name, as_text(value), KINDS[name])
     assert read == value and type(read) is type(value)
     check(name, read, KINDS[name])
 
@@ -123,7 +123,7 @@ def test_the_digest_ignores_the_order_and_the_spelling_of_settings(changes, rand
     random.shuffle(items)
     digest = tiny(overrides=SETTINGS | changes).digest
     assert tiny(overrides=dict(items)).digest == digest
-    assert tiny(overrides={name: _text(value) for name, value in items}).digest == digest
+    assert tiny(overrides={name: as_text(value) for name, value in items}).digest == digest
 
 
 @hypothesis.settings(max_examples=30)

@@ -20,3 +20,14 @@ def test_a_summary_has_the_best_rate_and_the_final_return(tmp_path):
     assert (env, method, rate, final) == ("t-ls", "rnn", "0.001", "16.00 (3 seeds)")
     assert float(mean) == pytest.approx(15.4, abs=0.3)
     assert (speed, path) == ("3,200", str(folder))
+
+
+def test_runs_with_other_settings_are_told_apart(tmp_path):
+    folders = []
+    for skip in (0.25, 0.75):
+        overrides = {"method.skip": skip, "method.width": 64}
+        curve, root = learning(16, speed=50), tmp_path / str(skip)
+        folders.append(write_run(root, "t-ls", "splagger", curve, overrides=overrides))
+    table = summary_table([RunFolder(folder) for folder in folders])
+    column = table.head.index("settings")
+    assert [row[column] for row in table.rows] == ["method.skip=0.25", "method.skip=0.75"]

@@ -60,6 +60,31 @@ def test_a_sweep_is_shown_before_its_runs_start(sweep, tmp_path):
     assert status_table(rows).title == "3 experiments: 2 waiting, 1 finished"
 
 
+def test_runs_that_differ_in_settings_are_told_apart(trained, tmp_path):
+    """The settings are shown before and after a run, unless all runs share them."""
+    runs = [tiny(overrides={"method.skip": skip}) for skip in (0.25, 0.75)]
+    shutil.copytree(trained, runs[0].folder(tmp_path))
+    record = RunFolder(trained).record()
+    overrides = dict(runs[0].overrides)
+    RunFolder(runs[0].folder(tmp_path)).write_record(
+        replace(record, arguments=record.arguments | {"overrides": overrides})
+    )
+    path = write_plan(tmp_path, runs)
+    table = status_table(overview(tmp_path).rows)
+    column = table.head.index("settings")
+    assert [row[column] for row in table.rows] == ["method.skip=0.25", "method.skip=0.75"]
+    assert "settings" not in status_table(overview(tmp_path).rows[:1]).head
+    old = json.loads(path.read_text())
+    for run in old["runs"]:
+        del run["settings"]  # as plans of older versions
+    path.write_text(json.dumps(old))
+    assert read_plan(path).runs[0].settings == []
+    old["runs"][0]["settings"] = ["\x1b[2J"]
+    path.write_text(json.dumps(old))
+    with pytest.raises(RunError, match="damaged"):
+        read_plan(path)
+
+
 def test_a_longer_run_waits_for_its_frames(sweep, tmp_path):
     write_plan(tmp_path, [tiny(frames=24 * 80)])
     row = row_of(tmp_path, "splagger")
@@ -172,7 +197,8 @@ def test_the_same_runs_replace_their_plan(tmp_path):
     assert write_plan(tmp_path, [tiny(method="rnn")]) != path
     plan = read_plan(path)
     assert plan.launcher == "local" and plan.process == this_process()
-    assert plan.runs[0][1:] == ("t-ls-small", "splagger", 4, 12)
+    assert plan.runs[0][1:5] == ("t-ls-small", "splagger", 4, 12)
+    assert "ppo.envs=4" in plan.runs[0].settings
 
 
 def test_progress_is_written_now_and_then(tmp_path):
