@@ -9,9 +9,8 @@ from docs.table_parts import evidence, markdown, mean
 from splagger.methods import METHODS
 from splagger.paper.claims import BEYOND, learned
 from splagger.plots.styles import style_of
-from splagger.report.tables import interval
 from splagger.runs.folder import RunFolder
-from splagger.stats.estimates import at_the_end, difference, estimate, over_training
+from splagger.stats.estimates import at_the_end, difference, estimate, interval, over_training
 from splagger.stats.evidence import Series
 from splagger.stats.selection import FIRST_FRESH_SEED
 

@@ -9,7 +9,6 @@ import splagger
 from docs.table_parts import ROOT, evidence, markdown, measured
 from splagger.plots.styles import style_of
 from splagger.report.leaderboard import scores_table, standings_table
-from splagger.report.tables import interval
 from splagger.runs.analyses import read_values
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.stats.estimates import (
@@ -17,6 +16,7 @@ from splagger.stats.estimates import (
     at_the_end,
     estimate,
     interquartile_mean,
+    interval,
     over_training,
     window,
 )

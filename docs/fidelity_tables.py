@@ -7,10 +7,16 @@ import pandas
 
 from docs.table_parts import ROOT, evidence, markdown, mean, measured
 from splagger.plots.styles import style_of
-from splagger.report.tables import interval
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder, find_runs
-from splagger.stats.estimates import at_the_end, difference, estimate, over_training, window
+from splagger.stats.estimates import (
+    at_the_end,
+    difference,
+    estimate,
+    interval,
+    over_training,
+    window,
+)
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.members import best_rate
 from splagger.stats.recorded import RecordedRun

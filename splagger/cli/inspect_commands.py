@@ -89,8 +89,7 @@ class Evaluate:
         import numpy as np
 
         from splagger.agents import evaluate, load_seeds
-        from splagger.report.tables import interval
-        from splagger.stats.estimates import estimate
+        from splagger.stats.estimates import estimate, interval
 
         if self.rate is not None or self.seed is not None:
             raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")

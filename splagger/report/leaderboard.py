@@ -6,8 +6,7 @@ from pathlib import Path
 from splagger.files.storage import write_output, writing
 from splagger.plots.leaderboard import leaderboard_picture
 from splagger.plots.styles import style_of
-from splagger.report.tables import interval
-from splagger.stats.estimates import estimate, interquartile_mean
+from splagger.stats.estimates import estimate, interquartile_mean, interval
 from splagger.stats.leaderboard import SOLVED, Cell, Leaderboard, Standing, table, typical
 from splagger.tables import Table
 

@@ -1,6 +1,5 @@
 """One table per kind of result; the terminal, the HTML report, the docs and the README render them."""
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from splagger.paper_numbers import PAPER
 from splagger.plots.styles import style_of
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder
-from splagger.stats.estimates import Estimate
+from splagger.stats.estimates import Estimate, interval
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.recorded import RecordedRun
 from splagger.stats.returns import across, returns
@@ -19,13 +18,6 @@ from splagger.stats.summary import summarize
 from splagger.tables import Table, count, differing
 
 Results = list[tuple[Claim, Verdict]]
-
-
-def interval(found: Estimate, form: str = ".2f") -> str:
-    """Returns "value [low, high]", or the value alone if it has no interval."""
-    if math.isnan(found.low):
-        return f"{found.value:{form}}"
-    return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
 
 
 def summary_table(folders: list[RunFolder]) -> Table:

@@ -41,6 +41,13 @@ def estimate(
     return Estimate(float(statistic(*strata)), float(low), float(high))
 
 
+def interval(found: Estimate, form: str = ".2f") -> str:
+    """Returns "value [low, high]", or the value alone if it has no interval."""
+    if math.isnan(found.low):
+        return f"{found.value:{form}}"
+    return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
+
+
 def bootstrap_interval(
     curves: np.ndarray, level: float = 0.68, draws: int = 1000
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

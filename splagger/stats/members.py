@@ -50,9 +50,9 @@ class Members(NamedTuple):
         rows = [self.returns[rate, seed] for seed in self.seeds(rate)]
         return np.array([np.where(np.isfinite(row), row, row[0]) for row in rows])
 
-    def diverged(self, rate: float) -> int:
-        """Returns how many agents diverged at one rate."""
-        return sum(not np.isfinite(self.returns[rate, seed]).all() for seed in self.seeds(rate))
+    def finite(self, rate: float) -> np.ndarray:
+        """Returns which agents [S] at one rate did not diverge."""
+        return np.array([np.isfinite(self.returns[rate, seed]).all() for seed in self.seeds(rate)])
 
 
 def best_rate(members: Members) -> float:

@@ -13,13 +13,22 @@ FIRST_FRESH_SEED = 100  # unless the sweep has seeds above it
 
 
 class Chosen(NamedTuple):
-    """The curves at the chosen rate, the kind of their seeds, and how many of these diverged."""
+    """The curves at the chosen rate, the kind of their seeds, and which of these agents diverged."""
 
     rate: float
     frames: np.ndarray  # [T]
     curves: np.ndarray  # [S, T]
     source: str  # FRESH, HELD_OUT, SAME or ONE_RATE
-    diverged: int = 0
+    finite: np.ndarray  # [S]
+
+    @property
+    def diverged(self) -> int:
+        """The number of agents that diverged."""
+        return int((~self.finite).sum())
+
+    def without_diverged(self) -> "Chosen":
+        """Returns the same without the agents that diverged."""
+        return self._replace(curves=self.curves[self.finite], finite=self.finite[self.finite])
 
     @property
     def seeds(self) -> str:
@@ -86,4 +95,4 @@ def swept_seeds(members: Members) -> list[int]:
 
 
 def _at(rate: float, members: Members, source: str) -> Chosen:
-    return Chosen(rate, members.frames, members.curves(rate), source, members.diverged(rate))
+    return Chosen(rate, members.frames, members.curves(rate), source, members.finite(rate))

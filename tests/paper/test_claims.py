@@ -1,6 +1,7 @@
 """Claims on synthetic records: better methods are found better, equal methods are not."""
 
 import math
+import re
 import shutil
 
 import numpy as np
@@ -282,6 +283,32 @@ def test_diverged_seeds_lower_the_score_of_a_method(tmp_path):
     some = lambda rate, seed: diverged(rate, seed) if seed == 0 else learning(16, 40, 2)(rate, seed)  # noqa: E731
     found = evidence(tmp_path / "some", amrl=some)
     assert outcome(Learns("t-ls", ("amrl",), 14.6), found) == UNDECIDED
+
+
+def test_a_finding_says_what_it_would_be_without_the_diverged_agents(tmp_path):
+    def fifth_diverges(rate, seed):
+        stopped = (seed == 4) & (np.arange(41) > 10)
+        return np.where(stopped, np.nan, learning(16, start=2, speed=40, noise=0.01)(rate, seed))
+
+    found = evidence(tmp_path, rnn=learning(14, start=2, speed=40), amrl=fifth_diverges)
+    (beats,) = Beats(OTHER, (RNN,)).evaluate(found).findings
+    assert beats.outcome == UNDECIDED
+    assert re.search(r"without the diverged agents: \+0\.14 \[.*\], holds; about", beats.note)
+    (learns,) = Learns("t-ls", ("amrl",), 3.0).evaluate(found).findings
+    assert learns.outcome == HOLDS
+    assert re.search(r"without the diverged agents: \+16\.\d+ \[[^]]*\]$", learns.note)
+    (sooner,) = Sooner(OTHER, (RNN,), 13.0).evaluate(found).findings
+    assert "without the diverged agents" in sooner.note
+    (unaffected,) = Fails("t-ls", ("rnn",), 14.6).evaluate(found).findings
+    assert "diverged" not in unaffected.note
+
+
+def test_too_few_agents_remain_without_those_that_diverged(tmp_path):
+    late = lambda rate, seed: np.where(  # noqa: E731
+        (np.arange(41) > 10) & (seed > 1), np.nan, learning(16, start=2, speed=40)(rate, seed)
+    )
+    (finding,) = Learns("t-ls", ("amrl",), 3.0).evaluate(evidence(tmp_path, amrl=late)).findings
+    assert "3 diverged" in finding.note and "without" not in finding.note
 
 
 def test_levels_are_tested_at_the_end_of_training(tmp_path):
