@@ -16,7 +16,7 @@ ROWS = (
     ("errors", "ranges", "files", "tables", "spaces", "images", "paper_numbers", "gymnasium_ids"),
     ("nn", "vision", "portable", "zoo"),
     ("memory", "aggregators", "policy"),
-    ("methods", "agent", "envs"),
+    ("methods", "network", "agent", "envs"),
     ("ppo", "registry", "bridges"),
     ("runs", "status", "hosts", "training", "launchers", "agents", "analysis"),
     ("stats", "plots", "paper", "report", "inspection", "cli"),

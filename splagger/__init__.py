@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from splagger import zoo as zoo
     from splagger.agent import Agent as Agent
     from splagger.agent import Interface as Interface
-    from splagger.agent import Network as Network
     from splagger.agent import build as build
     from splagger.agents import Player as Player
     from splagger.agents import evaluate as evaluate
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from splagger.memory import Transition as Transition
     from splagger.methods import METHODS as METHODS
     from splagger.methods import Method as Method
+    from splagger.network import Network as Network
     from splagger.plots import plot as plot
     from splagger.ppo.settings import PPOConfig as PPOConfig
     from splagger.registry import ENVS as ENVS
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "splagger": "aggregators analysis envs zoo",
-    "splagger.agent": "Agent Interface Network build",
+    "splagger.agent": "Agent Interface build",
     "splagger.agents": "Player evaluate load save_agent watch",
     "splagger.bridges": "from_gymnasium from_gymnax from_xland",
     "splagger.errors": "EnvError RunError SettingError UserError",
@@ -59,6 +59,7 @@ _MODULES = {
     "splagger.launchers": "sweep",
     "splagger.memory": "SequenceModel Transition",
     "splagger.methods": "METHODS Method",
+    "splagger.network": "Network",
     "splagger.plots": "plot",
     "splagger.ppo.settings": "PPOConfig",
     "splagger.registry": "ENVS SMALL EnvRow",

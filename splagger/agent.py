@@ -1,6 +1,5 @@
 """The agent: a memory, a latent and a policy."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import equinox as eqx
@@ -13,41 +12,18 @@ from splagger.errors import SettingError
 from splagger.images import Image
 from splagger.memory import (
     Decoder,
-    EmbeddingSizes,
     Memory,
     SequenceModel,
     Transition,
     TransitionEmbedding,
 )
 from splagger.methods import Method
+from splagger.network import Network
 from splagger.nn import Moments, prepare
 from splagger.nn.scan import over_axes
 from splagger.policy import AbstractLatent, HyperPolicy
-from splagger.ranges import Positive, Size, check_fields
 from splagger.spaces import ActionSpace
 from splagger.vision import Vision
-
-
-@dataclass(frozen=True)
-class Network:
-    """Layer sizes of an agent; the defaults are the paper's."""
-
-    embedding: EmbeddingSizes = EmbeddingSizes()  # of transitions
-    output_size: Size = 24  # of the memory
-    state_embedding: Size = 256  # of the policy's input
-    latent_embedding: Size = 25  # the hypernetwork's input
-    hidden: tuple[Size, ...] = (256, 128)  # of policy and critic
-    width_factor: Positive = 1.0  # multiplies the width of the method's encoder
-    decoder_hidden: tuple[Size, ...] = (32, 32)  # of the decoder, if there is one
-    decoder_predicts_state: bool = False  # instead of rewards
-    image_channels: tuple[Size, ...] = (16, 32)  # of the layers that embed images, if there are any
-
-    def __post_init__(self):
-        check_fields(self, "network.")
-
-    def width(self, method: Method) -> int:
-        """Returns the number of neurons of a method's encoder."""
-        return int(method.width * self.width_factor)
 
 
 class Interface(NamedTuple):

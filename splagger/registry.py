@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from splagger.agent import Network
 from splagger.envs import (
     AbstractMetaEnv,
     Bandit,
@@ -22,6 +21,7 @@ from splagger.envs import (
     Walker,
 )
 from splagger.memory import EmbeddingSizes
+from splagger.network import Network
 from splagger.paper_numbers import PROTOCOLS
 from splagger.ppo.settings import PPOConfig
 

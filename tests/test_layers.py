@@ -29,6 +29,7 @@ ROOMS = (
     "memory",
     "policy",
     "methods",
+    "network",
     "agent",
     "envs",
     "ppo",

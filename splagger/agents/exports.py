@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from splagger.agent import Agent, Interface, Network, Normalizers, build
+from splagger.agent import Agent, Interface, Normalizers, build
 from splagger.agents.interface import SavedInterface, interface_of
 from splagger.agents.player import Player, as_player
 from splagger.agents.rebuild import rebuild
@@ -17,6 +17,7 @@ from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, SettingError, one_line
 from splagger.files.agent_file import AgentFile, in_half_precision, open_agent, write_agent
 from splagger.methods import METHODS, Method
+from splagger.network import Network
 from splagger.registry import ENVS
 from splagger.runs.axes import AXES
 from splagger.runs.describe import plain

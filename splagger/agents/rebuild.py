@@ -8,8 +8,8 @@ import typing
 from typing import Any
 
 from splagger import aggregators, policy
-from splagger.agent import Network
 from splagger.methods import Method
+from splagger.network import Network
 from splagger.runs.describe import plain
 
 # The classes of which a description may consist: a method and its parts, and the layer sizes.

@@ -134,8 +134,8 @@ class Grid:
         """Whether neither an environment of others nor --small or --full chooses a network, on a CPU."""
         import jax
 
-        from splagger.agent import Network
         from splagger.bridges import resolve
+        from splagger.network import Network
 
         if self.small or self.full or ":" not in env or jax.default_backend() != "cpu":
             return False

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Float
 
-from splagger.agent import Interface, Network
+from splagger.agent import Interface
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
 from splagger.methods import Method
+from splagger.network import Network
 from splagger.ranges import INT_MAX, Amount, Capacity, Count, Factor, Limit, check_fields
 
 # Updates count random streams; the last ones are reserved, see `splagger.ppo.train`.

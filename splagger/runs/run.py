@@ -18,12 +18,11 @@ from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
 from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError, UserError, kind_of
-from splagger.memory.split import SplitAggregation
 from splagger.methods import METHODS, Method
+from splagger.network import check_fit
 from splagger.paper_numbers import PAPER_SEEDS
-from splagger.policy.latent import Deterministic
 from splagger.ppo.settings import MAX_UPDATES, Config
-from splagger.ranges import Frames, Members, Size, check
+from splagger.ranges import Frames, Members, check
 from splagger.registry import EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.describe import digest_of, is_from_this_package, plain
@@ -208,10 +207,15 @@ class Run:
         check("the number of runs (rates × seeds × …)", self.size, Members)
         if self.race and len(self.rates) < 2:
             raise SettingError("a race needs at least two rates")
+        if self._updates() > MAX_UPDATES:
+            raise SettingError(
+                f"frames={self.frames:,} are {self._updates():,} updates; a run can have at most {MAX_UPDATES:,}"
+            )
         self._check_axes_matter()
-        self._check_sizes()
+        if self.method.skip < 1:
+            _check_aggregator(self.method.aggregator)
+        check_fit(self.method, self.row.network)
         self._check_environment()
-        self._check_aggregator()
 
     def _check_axes_matter(self) -> None:
         """Refuses to sweep an axis that the method does not use: all members would be the same agent."""
@@ -219,30 +223,6 @@ class Run:
         for axis in AXES:
             if not axis.needs(plan) and self.values(axis.plural) != axis.default(plan):
                 raise SettingError(f"method {self.method.name!r} does not use {axis.plural}")
-
-    def _check_sizes(self) -> None:
-        """Refuses sizes that are valid on their own, but not together."""
-        network = self.row.network
-        output, latent = network.output_size, self.method.latent
-        latent.size(output)
-        if self.method.bottleneck:
-            output = self._aggregation(output).output_size
-            latent.size(output)
-            if 0 < self.method.skip < 1 and not isinstance(latent, Deterministic):
-                raise SettingError(
-                    f"method.skip must be 0 or 1 for {self.method.name!r}, got {self.method.skip:g}: its latent reads "
-                    "means and variances from the whole aggregate"
-                )
-        if self.method.reconstruct and output % 2:
-            raise SettingError(
-                f"network.output_size must be even for {self.method.name!r}, whose memory holds means and variances, "
-                f"got {output} numbers"
-            )
-        check("method.width × network.width_factor", network.width(self.method), Size)
-        if self._updates() > MAX_UPDATES:
-            raise SettingError(
-                f"frames={self.frames:,} are {self._updates():,} updates; a run can have at most {MAX_UPDATES:,}"
-            )
 
     def _check_environment(self) -> None:
         """Raises for anything that cannot be described, hashed or traced, before anything is written."""
@@ -260,18 +240,6 @@ class Run:
         trial(meta)
         if isinstance(meta, MetaEnv):
             check_env(meta.env)
-
-    def _check_aggregator(self) -> None:
-        if self.method.skip == 1:
-            return
-        aggregator = self.method.aggregator
-        (check_parameters if _is_tested(aggregator) else check_aggregator)(aggregator)
-        if not self.method.bottleneck:  # raises if the aggregator cannot read so many neurons
-            self._aggregation(self.row.network.width(self.method)).output_size  # noqa: B018
-
-    def _aggregation(self, width: int) -> SplitAggregation:
-        """The aggregation of so many neurons, as the memory will contain it."""
-        return SplitAggregation(self.method.aggregator, width, int(width * self.method.skip))
 
 
 def _plan(row: EnvRow, method: Method) -> dict[str, Any]:
@@ -310,6 +278,11 @@ def _default_episodes(name: str) -> int | None:
 def _settings(row: EnvRow) -> dict[str, Any]:
     """The overrides that turn the name of a Gymnasium environment into this environment."""
     return row.env.settings() if isinstance(row.env, GymEnv) else {}
+
+
+def _check_aggregator(aggregator: AbstractAggregator) -> None:
+    """Checks the laws of an aggregator, unless the tests of this package cover it."""
+    (check_parameters if _is_tested(aggregator) else check_aggregator)(aggregator)
 
 
 def _is_tested(aggregator: AbstractAggregator) -> bool:

@@ -8,10 +8,10 @@ import jax
 import pytest
 
 import splagger
-from splagger.agent import Network
 from splagger.cli import main, train_commands
 from splagger.cli.train_commands import Grid
 from splagger.errors import SettingError
+from splagger.network import Network
 from splagger.paper_numbers import PAPER_RATES
 from splagger.registry import COMPACT, ENVS
 from splagger.runs.run import Run

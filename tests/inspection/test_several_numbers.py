@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from splagger.agent import Interface, Network, build
+from splagger.agent import Interface, build
 from splagger.agents import Player
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
@@ -16,6 +16,7 @@ from splagger.inspection import inspect
 from splagger.inspection.counterfactuals import _distance, _modes
 from splagger.memory import EmbeddingSizes
 from splagger.methods import METHODS
+from splagger.network import Network
 from splagger.runs.run import Point
 from splagger.spaces import MultiDiscrete
 from tests import browser

@@ -8,11 +8,12 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from splagger.agent import Interface, Network, build
+from splagger.agent import Interface, build
 from splagger.errors import SettingError
 from splagger.images import Image, Layer, feature_count, layers_of
 from splagger.memory import EmbeddingSizes, Transition
 from splagger.methods import METHODS
+from splagger.network import Network
 from splagger.spaces import Discrete
 from splagger.vision import Convolution, ImageNetwork, Vision
 

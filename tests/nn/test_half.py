@@ -8,9 +8,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from splagger.agent import Network
 from splagger.envs import MetaEnv, TMaze
 from splagger.memory import EmbeddingSizes
+from splagger.network import Network
 from splagger.nn import GRU, Linear, layers
 from splagger.nn import gru as gru_module
 from splagger.nn import lstm as lstm_module

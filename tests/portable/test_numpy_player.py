@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import splagger
-from splagger.agent import Agent, Interface, Network, build
+from splagger.agent import Agent, Interface, build
 from splagger.aggregators import Max, Sum
 from splagger.errors import RunError, SettingError
 from splagger.memory import EmbeddingSizes, Transition
 from splagger.memory import encoders as memory_encoders
 from splagger.methods import METHODS, Method
+from splagger.network import Network
 from splagger.portable import NumpyPlayer, generated, load
 from splagger.portable.encoders import ENCODERS
 from splagger.runs.describe import plain

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from splagger.agent import Network
 from splagger.envs import MetaEnv
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.images import Image
 from splagger.memory import EmbeddingSizes
 from splagger.methods import METHODS, Method
+from splagger.network import Network
 from splagger.ppo.normalizers import ReturnScale
 from splagger.ppo.settings import Config, PPOConfig, Tunables
 from splagger.ppo.train import TrainState, init, update

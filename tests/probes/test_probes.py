@@ -6,10 +6,10 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from splagger.agent import Network
 from splagger.envs import Bandit, EndlessTMaze, MetaEnv, TMaze
 from splagger.memory import EmbeddingSizes
 from splagger.methods import Method
+from splagger.network import Network
 from splagger.ppo.settings import Tunables
 from splagger.ppo.train import train
 from tests.ppo import probe_envs

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splagger.agent import Network
 from splagger.envs import Cheetah, MineMaze, Planning, TMaze, Walker
 from splagger.errors import SettingError
 from splagger.methods import METHODS, Method
+from splagger.network import Network
 from splagger.ppo.settings import PPOConfig
 from splagger.ranges import FLOAT_MIN, Range, check, type_hints
 from splagger.registry import ENVS

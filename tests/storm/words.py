@@ -186,8 +186,8 @@ def setting(rng: random.Random, odd: bool) -> Word:
             ("ppo.nothing=1", "ppo", "ppo.=1", "=", "ppo.clip", "x.y=z", "ppo.clip.x=1")
         )
         return Word(text, True)
-    from splagger.agent import Network
     from splagger.methods import Method
+    from splagger.network import Network
 
     env = ENVS[rng.choice(("t-ls-small", "planning-small", "walker-small"))].env
     groups = {"ppo": PPOConfig, "network": Network, "method": Method, "env": type(env)}
