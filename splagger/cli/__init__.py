@@ -12,13 +12,12 @@ import tyro
 from splagger.cli.formatting import one_line
 from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
 from splagger.cli.leaderboard_command import Leaderboard
+from splagger.cli.list_commands import List, Settings, Zoo
 from splagger.cli.options import check_options
 from splagger.cli.page_commands import Inspect
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
-from splagger.cli.settings_command import Settings
 from splagger.cli.status_command import Status
-from splagger.cli.train_commands import Bench, List, Sweep, Train
-from splagger.cli.zoo_command import Zoo
+from splagger.cli.train_commands import Bench, Sweep, Train
 from splagger.errors import Interrupted, UserError
 
 Command = (

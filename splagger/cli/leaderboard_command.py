@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from splagger.cli.formatting import show
+from splagger.cli.grid_options import Grid
 from splagger.cli.launch_options import Where
 from splagger.cli.options import OutputFolder
-from splagger.cli.train_commands import Grid, Sweep
+from splagger.cli.train_commands import Sweep
 from splagger.errors import SettingError
 from splagger.ranges import FreshSeeds, Jobs
 

@@ -1,184 +1,28 @@
-"""Commands that train: list, train, sweep, bench."""
+"""Commands that train: train, sweep, bench."""
 
 import itertools
 import json
 import sys
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from splagger.cli.announcements import announce
-from splagger.cli.formatting import number, show
+from splagger.cli.formatting import show
+from splagger.cli.grid_options import Grid
 from splagger.cli.launch_options import Where
 from splagger.cli.options import OutputFolder
 from splagger.errors import SettingError
-from splagger.paper_numbers import PAPER_RATES
-from splagger.ranges import Count, Episodes, Frames, Jobs, Seconds, Seed, Seeds
-from splagger.runs.axes import AXES
+from splagger.ranges import Count, Jobs, Seconds, Seeds
 from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table
 
 if TYPE_CHECKING:
-    from splagger.runs.run import Run
+    pass
 
 Positional = tyro.conf.Positional
-
-SMALL_RATE = 1e-3
-
-# Axes with one option each; rates and seeds have special options.
-_SWEPT = [axis for axis in AXES if axis.name not in ("rate", "seed")]
-_Swept: Any = make_dataclass(
-    "_Swept",
-    [
-        (axis.plural, Annotated[tuple[axis.kind, ...], tyro.conf.arg(help=axis.help)], ())
-        for axis in _SWEPT
-    ],
-    frozen=True,
-)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The members of a sweep: all combinations train in one program."""
-
-    rates: tuple[str, ...] = ()
-    """Learning rates; by default, and for "paper", 3e-3 1e-3 3e-4 1e-4 3e-5."""
-    seeds: Seeds = 3
-    """Number of seeds, counted from --first-seed."""
-    first_seed: Seed = 0
-    """The first seed."""
-    frames: Frames | None = None
-    """Environment steps per agent; by default as listed by `splagger list`."""
-    episodes: Episodes | None = None
-    """Episodes per task; by default as listed by `splagger list`."""
-    swept: Annotated[_Swept, tyro.conf.arg(name="")] = field(default_factory=_Swept)  # pyright: ignore[reportInvalidTypeForm]
-    set: tuple[str, ...] = ()
-    """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
-    race: bool = False
-    """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race."""
-    small: bool = False
-    """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others, unless
-    --set or their row changes the network."""
-    full: bool = False
-    """Use the paper's network and rates also there."""
-
-    def run(self, env: str, method: str) -> "Run":
-        """Returns the run of a method on an environment."""
-        from splagger.registry import SMALL
-        from splagger.runs.run import Run
-        from splagger.runs.settings import assignments
-
-        if self.small and self.full:
-            raise SettingError("--small and --full contradict each other; give only one of them")
-        axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
-        overrides = assignments(self.set)
-        if self.small or self._is_small_by_default(env):
-            overrides = SMALL | overrides
-            axes["rates"] = (SMALL_RATE,)
-        if self.rates == ("paper",):
-            axes["rates"] = PAPER_RATES
-        elif "paper" in self.rates:
-            raise SettingError("--rates paper are the paper's five rates; list all rates or none")
-        elif self.rates:
-            axes["rates"] = [number("--rates", text) for text in self.rates]
-        seeds = range(self.first_seed, self.first_seed + self.seeds)
-        for axis in _SWEPT:
-            if axis.plural in axes and axis.setting in overrides:
-                option = f"--{axis.plural.replace('_', '-')}"
-                raise SettingError(
-                    f"{option} and --set {axis.setting}=… are one setting; give only one of them"
-                )
-        grid = {"race": self.race, "seeds": seeds} | axes
-        return Run.create(env, method, self.frames, overrides, self.episodes, **grid)
-
-    def given(self) -> list[str]:
-        """Returns the options that differ from their defaults."""
-        default = Grid()
-        own = [n for n, v in vars(self).items() if n != "swept" and v != getattr(default, n)]
-        swept = [name for name, values in vars(self.swept).items() if values]
-        return [f"--{name.replace('_', '-')}" for name in (*own, *swept)]
-
-    def print_notes(self, *runs: "Run") -> None:
-        """Prints the size of other people's environments, and the frames that are trained where they differ from --frames."""
-        for env in dict.fromkeys(run.row.name for run in runs):
-            if self._is_small_by_default(env):
-                print(
-                    f"{env} on a CPU: compact network, and rate {SMALL_RATE:g} unless --rates says otherwise; --full uses "
-                    "the paper's network and rates",
-                    file=sys.stderr,
-                )
-            elif self._declares_no_network(env):
-                print(
-                    f"{env}: --set network.… changes the paper's network and keeps its rates; --small changes the compact "
-                    "one",
-                    file=sys.stderr,
-                )
-        lines = []
-        for run in runs:
-            frames = run.config.updates * run.row.ppo.batch
-            interval = run.row.ppo.eval_interval * run.row.ppo.batch
-            if self.frames is not None and frames != run.frames:
-                why = f"rounded to whole evaluation intervals of {interval:,} frames"
-                lines.append(f"{frames:,} frames: {why}")
-        for line in dict.fromkeys(lines):
-            print(line)
-
-    def _is_small_by_default(self, env: str) -> bool:
-        """Whether nothing was said about the network of an environment of others, on a CPU."""
-        changed = any(name.startswith("network.") for name in self.set)
-        return not changed and self._declares_no_network(env)
-
-    def _declares_no_network(self, env: str) -> bool:
-        """Whether neither an environment of others nor --small or --full chooses a network, on a CPU."""
-        import jax
-
-        from splagger.bridges import resolve
-        from splagger.network import Network
-
-        if self.small or self.full or ":" not in env or jax.default_backend() != "cpu":
-            return False
-        return resolve(env).network == Network()
-
-
-@dataclass(frozen=True)
-class List:
-    """List all environments and methods."""
-
-    json: bool = False
-    """Print JSON."""
-
-    def __call__(self) -> None:
-        from splagger.methods import ALIASES, METHODS
-        from splagger.registry import ENVS
-
-        if self.json:
-            envs = {
-                name: {"summary": r.summary, "episodes": r.episodes, "frames": r.frames}
-                for name, r in ENVS.items()
-            }
-            found = {"environments": envs, "methods": sorted(METHODS), "aliases": ALIASES}
-            print(json.dumps(found, indent=2))
-            return
-        rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
-        show(Table("Environments", ("name", "episodes", "frames", ""), rows))
-        print(
-            "  and others: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID, xland:ID/RULESETS"
-        )
-        aliases = {name: alias for alias, name in ALIASES.items()}
-        rows = [
-            (
-                name,
-                method.encoder,
-                type(method.aggregator).__name__ if method.skip < 1 else "none",
-                f"{method.skip:g}",
-                aliases.get(name, ""),
-            )
-            for name, method in METHODS.items()
-            if name not in ALIASES
-        ]
-        show(Table("Methods", ("name", "encoder", "aggregator", "skip", "also called"), rows))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from PIL import Image
 import splagger
 from splagger import ENVS, METHODS, launchers
 from splagger.cli import main
-from splagger.cli.train_commands import List
+from splagger.cli.list_commands import List
 from splagger.errors import EnvError, Interrupted, RunError, SettingError, UserError
 from splagger.paper_numbers import PAPER_RATES
 from splagger.runs.folder import find_runs
@@ -394,9 +394,7 @@ def test_any_other_error_is_raised_as_it_is(kind, capsys, monkeypatch):
 
 
 def test_a_bug_shows_its_traceback():
-    code = (
-        "from splagger.cli import main, train_commands as c; c.List.__call__ = lambda _: int('x')"
-    )
+    code = "from splagger.cli import list_commands as c, main; c.List.__call__ = lambda _: int('x')"
     status, out, err = finish(start("list", code=f"{code}; main()"))
     assert (status, out) == (1, "")
     assert err.startswith("Traceback (most recent call last):")

@@ -8,8 +8,8 @@ import jax
 import pytest
 
 import splagger
-from splagger.cli import main, train_commands
-from splagger.cli.train_commands import Grid
+from splagger.cli import grid_options, main
+from splagger.cli.grid_options import Grid
 from splagger.errors import SettingError
 from splagger.network import Network
 from splagger.paper_numbers import PAPER_RATES
@@ -87,7 +87,7 @@ def test_both_sizes_contradict_each_other():
 def test_the_recorded_command_makes_the_same_run(options, monkeypatch):
     run = Grid(**options).run(CARTPOLE, "splagger")
     again = []
-    monkeypatch.setattr(train_commands.Grid, "run", lambda *args: again.append(args) or 1 / 0)
+    monkeypatch.setattr(grid_options.Grid, "run", lambda *args: again.append(args) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(shlex.split(run.command())[1:])
     monkeypatch.undo()

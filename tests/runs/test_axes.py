@@ -14,7 +14,7 @@ import pytest
 from splagger.agents import exports, load
 from splagger.aggregators import Halves, Softmax
 from splagger.cli import main
-from splagger.cli.train_commands import Grid
+from splagger.cli.grid_options import Grid
 from splagger.errors import RunError, SettingError
 from splagger.methods import METHODS, Method
 from splagger.ppo.settings import Tunables

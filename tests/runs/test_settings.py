@@ -5,7 +5,7 @@ import json
 import pytest
 
 from splagger.aggregators import Mean
-from splagger.cli.settings_command import settings_of
+from splagger.cli.list_commands import settings_of
 from splagger.errors import SettingError
 from splagger.memory import EmbeddingSizes
 from splagger.runs.run import Run

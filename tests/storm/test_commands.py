@@ -6,7 +6,7 @@ import typing
 import pytest
 
 from splagger import cli
-from splagger.cli.train_commands import List
+from splagger.cli.list_commands import List
 from tests.storm import commands, words
 
 

@@ -1,21 +1,67 @@
-"""`splagger settings`: every setting that --set can change, with its range, its value and what it means."""
+"""Commands that list what there is: environments and methods, settings, and the zoo's trained agents."""
 
 import dataclasses
 import inspect
+import json
 import re
 import types
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from splagger.cli.formatting import show
+from splagger.cli.options import OutputFolder
+from splagger.errors import SettingError
 from splagger.ranges import FLOAT_MAX, FLOAT_MIN, Range, type_hints
-from splagger.tables import Table
+from splagger.tables import Table, lookup
+from splagger.zoo import Card, cards
+from splagger.zoo.listing import card_table, zoo_table
 
 Positional = tyro.conf.Positional
+Names = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")]
+
+
+@dataclass(frozen=True)
+class List:
+    """List all environments and methods."""
+
+    json: bool = False
+    """Print JSON."""
+
+    def __call__(self) -> None:
+        from splagger.methods import ALIASES, METHODS
+        from splagger.registry import ENVS
+
+        if self.json:
+            envs = {
+                name: {"summary": r.summary, "episodes": r.episodes, "frames": r.frames}
+                for name, r in ENVS.items()
+            }
+            found = {"environments": envs, "methods": sorted(METHODS), "aliases": ALIASES}
+            print(json.dumps(found, indent=2))
+            return
+        rows = [(n, f"{r.episodes}", f"{r.frames / 1e6:g}M", r.summary) for n, r in ENVS.items()]
+        show(Table("Environments", ("name", "episodes", "frames", ""), rows))
+        print(
+            "  and others: gym:ID, gym:MODULE:FUNCTION, jax:MODULE:NAME, gymnax:ID, xland:ID/RULESETS"
+        )
+        aliases = {name: alias for alias, name in ALIASES.items()}
+        rows = [
+            (
+                name,
+                method.encoder,
+                type(method.aggregator).__name__ if method.skip < 1 else "none",
+                f"{method.skip:g}",
+                aliases.get(name, ""),
+            )
+            for name, method in METHODS.items()
+            if name not in ALIASES
+        ]
+        show(Table("Methods", ("name", "encoder", "aggregator", "skip", "also called"), rows))
 
 
 @dataclass(frozen=True)
@@ -40,6 +86,32 @@ class Settings:
         for name, group in groups.items():
             if rows := list(settings_of(name, group)):
                 show(Table(name, ("--set", "values", "now", ""), rows))
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """List the trained agents inside the package. `watch`, `inspect`, `evaluate` and splagger.load take their names."""
+
+    names: Names = ()
+    """Agents whose cards are shown in full; by default a table of all."""
+    make: bool = False
+    """Make these agents again: train them, and write their files and cards to --out."""
+    out: OutputFolder = Path("runs/zoo")
+    """Folder for agents that are made again."""
+
+    def __call__(self) -> None:
+        if self.make and not self.names:
+            raise SettingError("--make needs the name of an agent, such as t-ls/splagger")
+        if not self.names:
+            show(zoo_table())
+        for name in self.names:
+            card = self._made(name) if self.make else lookup(cards(), name, "agent in the zoo")
+            show(card_table(card))
+
+    def _made(self, name: str) -> Card:
+        from splagger.agents.making import make
+
+        return make(name, self.out)
 
 
 def settings_of(group: str, owner: Any) -> Iterator[tuple[str, str, str, str]]:

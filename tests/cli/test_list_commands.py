@@ -8,7 +8,7 @@ import pytest
 
 from splagger import ENVS, METHODS
 from splagger.cli import main
-from splagger.cli.settings_command import comments_of, settings_of
+from splagger.cli.list_commands import comments_of, settings_of
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.ppo.settings import PPOConfig
