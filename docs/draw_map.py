@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
@@ -13,16 +14,33 @@ TARGET = Path(__file__).parent / "images" / "map.svg"
 
 # Rows of the picture, from what everything rests on to what rests on everything.
 ROWS = (
-    ("errors", "ranges", "files", "tables", "spaces", "images", "paper_numbers", "gymnasium_ids"),
-    ("nn", "vision", "portable", "zoo"),
-    ("memory", "aggregators", "policy"),
+    (
+        "errors",
+        "ranges",
+        "files",
+        "tables",
+        "spaces",
+        "images",
+        "zoo",
+        "paper_numbers",
+        "gymnasium_ids",
+    ),
+    ("portable", "vision", "nn"),
+    ("policy", "memory", "aggregators"),
     ("methods", "network", "agent", "envs"),
-    ("ppo", "registry", "bridges"),
+    ("bridges", "registry", "ppo"),
     ("runs", "status", "hosts", "training", "launchers", "agents", "analysis"),
     ("stats", "plots", "paper", "report", "inspection", "cli"),
 )
 LABELS = ("basics", "layers", "networks", "agent and tasks", "learning", "experiments", "results")
 WIDTH = 14.6
+ROW_HEIGHT = 1.35
+HALF_HEIGHT = 0.3
+CENTERS = {
+    room: ((column + 0.5) * WIDTH / len(row) + 1.6, -ROW_HEIGHT * index)
+    for index, row in enumerate(ROWS)
+    for column, room in enumerate(row)
+}
 COLORS = ("#eceff3", "#dbe9f6", "#d8f0e6", "#fdf1d6", "#fbe3d4", "#f2dfee", "#e3e8ef")
 
 
@@ -42,38 +60,56 @@ def arrows() -> list[tuple[str, str]]:
     ]
 
 
-def centers() -> dict[str, tuple[float, float]]:
-    """Room → the middle of its box."""
-    return {
-        room: ((column + 0.5) * WIDTH / len(row) + 1.6, -1.35 * index)
-        for index, row in enumerate(ROWS)
-        for column, room in enumerate(row)
-    }
+def half_width(row: tuple[str, ...]) -> float:
+    """Half the width of this row's boxes, which leaves room for an arrow between two of them."""
+    return min(1.9, WIDTH / len(row) - 0.3) / 2
+
+
+def draw_arrow(axes: Axes, room: str, other: str) -> None:
+    """From `room` to `other`. Arrows within a row that pass other rooms bow above them."""
+    (x, y), (to_x, to_y) = CENTERS[room], CENTERS[other]
+    row = ROWS[round(-y / ROW_HEIGHT)]
+    toward = 1 if to_x > x else -1
+    bend = 0.0
+    if y != to_y:
+        start, end = (x, y + HALF_HEIGHT), (to_x, to_y - HALF_HEIGHT)
+    elif abs(row.index(room) - row.index(other)) == 1:
+        start, end = (x + half_width(row) * toward, y), (to_x - half_width(row) * toward, to_y)
+    else:
+        start, end = (x + 0.3 * toward, y + HALF_HEIGHT), (to_x - 0.3 * toward, to_y + HALF_HEIGHT)
+        bend = -0.2 * toward
+    look = {"arrowstyle": "-|>", "color": "#59636e", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1}
+    axes.annotate(
+        "", end, start, arrowprops=look | {"connectionstyle": f"arc3,rad={bend}"}, zorder=1
+    )
 
 
 def draw() -> None:
     with matplotlib.rc_context(STYLE | {"axes.grid": False}):
-        figure = Figure(figsize=(12, 7.2), layout="constrained")
+        figure = Figure(figsize=(12, 6.6), layout="constrained")
         axes = figure.subplots()
-        places = centers()
         for room, other in arrows():
-            (x, y), (to_x, to_y) = places[room], places[other]
-            side = y == to_y
-            toward = 1 if to_x > x else -1
-            start = (x + 0.95 * toward, y) if side else (x, y + 0.32)
-            end = (to_x - 0.95 * toward, to_y) if side else (to_x, to_y - 0.32)
-            style = {"arrowstyle": "-|>", "color": "#59636e", "linewidth": 0.9, "shrinkB": 2}
-            axes.annotate("", end, start, arrowprops=style)
-        for index, row in enumerate(ROWS):
-            axes.text(0.1, -1.35 * index, LABELS[index], va="center", color="#59636e", fontsize=9)
+            draw_arrow(axes, room, other)
+        for row, label, color in zip(ROWS, LABELS, COLORS, strict=True):
+            axes.text(0.1, CENTERS[row[0]][1], label, va="center", color="#59636e", fontsize=9)
             for room in row:
-                x, y = places[room]
-                box = FancyBboxPatch(
-                    (x - 0.85, y - 0.22), 1.7, 0.44, "round,pad=0.1", fc=COLORS[index], ec="#59636e"
+                (x, y), half = CENTERS[room], half_width(row)
+                corner = (x - half + 0.1, y - HALF_HEIGHT + 0.1)
+                size = (2 * half - 0.2, 2 * HALF_HEIGHT - 0.2)
+                axes.add_patch(
+                    FancyBboxPatch(corner, *size, "round,pad=0.1", fc=color, ec="#59636e", zorder=2)
                 )
-                axes.add_patch(box)
-                axes.text(x, y, room, ha="center", va="center", weight="bold", fontsize=10)
-        axes.set(xlim=(0, WIDTH + 1.8), ylim=(-1.35 * (len(ROWS) - 1) - 0.6, 0.6))
+                axes.text(
+                    x,
+                    y,
+                    room,
+                    ha="center",
+                    va="center",
+                    weight="bold",
+                    fontsize=9 if len(room) < 11 else 7,
+                    zorder=3,
+                )
+        axes.set(xlim=(0, WIDTH + 1.8), ylim=(-ROW_HEIGHT * (len(ROWS) - 1) - 0.5, 0.5))
         axes.axis("off")
         figure.savefig(TARGET, metadata=METADATA["svg"])
 
