@@ -10,7 +10,7 @@ from splagger.cli.formatting import number
 from splagger.errors import SettingError
 from splagger.paper_numbers import PAPER_RATES
 from splagger.ranges import Episodes, Frames, Seed, Seeds
-from splagger.runs.axes import AXES
+from splagger.runs.axes import AXES, check_given_once
 
 if TYPE_CHECKING:
     from splagger.runs.run import Run
@@ -74,12 +74,7 @@ class Grid:
         elif self.rates:
             axes["rates"] = [number("--rates", text) for text in self.rates]
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        for axis in _SWEPT:
-            if axis.plural in axes and axis.setting in overrides:
-                option = f"--{axis.plural.replace('_', '-')}"
-                raise SettingError(
-                    f"{option} and --set {axis.setting}=… are one setting; give only one of them"
-                )
+        check_given_once(axes, overrides)
         grid = {"race": self.race, "seeds": seeds} | axes
         return Run.create(env, method, self.frames, overrides, self.episodes, **grid)
 

@@ -9,6 +9,7 @@ from splagger.errors import SettingError
 from splagger.launchers.protocol import Launcher, parse
 from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
+from splagger.runs.axes import check_given_once
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.runs.settings import combinations
@@ -86,6 +87,7 @@ def sweep(
     settings = {} if settings is None else settings
     experiments: dict[Path, tuple[Run, dict[str, Any]]] = {}
     for values in combinations({} if vary is None else vary, settings):
+        check_given_once(axes, {**settings, **values})
         for env, method in itertools.product(all_envs, all_methods):
             run = Run.create(env, method, frames, {**settings, **values}, episodes, race, **grid)
             experiments[run.folder(out)] = run, values

@@ -128,6 +128,15 @@ def grid_of(plan: Plan, given: Mapping[str, Any]) -> tuple[tuple[float | int, ..
     return tuple(grid)
 
 
+def check_given_once(axes: Mapping[str, Any], settings: Mapping[str, Any] | None) -> None:
+    """Refuses values of an axis beside the setting that holds its default, which would then change nothing."""
+    for axis in AXES:
+        if axis.setting in (settings or {}) and axes.get(axis.plural) is not None:
+            raise SettingError(
+                f"{axis.plural} and {axis.setting} are one setting; give only one of them"
+            )
+
+
 def _plain_values(given: Any) -> Any:
     """Converts scalars of NumPy and JAX to numbers, and other iterables than texts to tuples."""
     if getattr(given, "ndim", None) == 0:

@@ -8,6 +8,7 @@ from splagger import hosts
 from splagger.errors import RunError
 from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
+from splagger.runs.axes import check_given_once
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.training.runner import OnMetrics, execute
@@ -55,6 +56,7 @@ def train(
     run = Run.create(
         env, method, frames, settings, episodes, race, rates=rates, seeds=seeds, **axes
     )
+    check_given_once(axes, settings)
     folder, _ = execute(run, out, force, save_every, show, on_metrics)
     return hosts.from_first(lambda: curves(folder.path))
 

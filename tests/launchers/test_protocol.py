@@ -186,9 +186,12 @@ def test_a_sweep_in_python_varies_settings(trained, tmp_path, monkeypatch):
         ({"method.skip": []}, "a list of values"),
         ({"method.skip": "0.5"}, "vary takes a list of values for method.skip, got '0.5'"),
         ({"ppo.steps": [20, 40]}, "ppo.steps has one value in the settings"),
+        ({"ppo.entropy": [0, 1]}, "entropy_weights and ppo.entropy are one setting"),
     ):
         with pytest.raises(SettingError, match=message):
-            splagger.sweep("t-ls-small", "splagger", **options | {"vary": wrong})
+            splagger.sweep(
+                "t-ls-small", "splagger", **options | {"vary": wrong, "entropy_weights": 0.1}
+            )
 
 
 def test_errors_on_a_cluster_are_raised_once_all_runs_have_ended():

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import splagger
 from splagger.agents import exports, load
 from splagger.aggregators import Halves, Softmax
 from splagger.cli import main
@@ -195,6 +196,17 @@ REFUSED = [
 def test_grids_that_cannot_be_trained_are_refused(change, message):
     with pytest.raises(SettingError, match=message):
         tiny(**change)
+
+
+@pytest.mark.parametrize("start", [splagger.train, splagger.sweep])
+@pytest.mark.parametrize(
+    "axis", [axis for axis in AXES if axis.setting], ids=lambda axis: axis.name
+)
+def test_an_axis_beside_the_setting_with_its_default_is_refused(start, axis, tmp_path):
+    settings = {axis.setting: 0.5}
+    with pytest.raises(SettingError, match=f"{axis.plural} and {axis.setting} are one setting"):
+        start("t-ls", "pearl", out=tmp_path, settings=settings, **{axis.plural: [0.1]})
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("given", ["fast", [1, "fast"], object()], ids=["text", "list", "object"])
