@@ -7,6 +7,7 @@ from typing import Any
 
 from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, UserError, one_line
+from splagger.runs.describe import agrees
 from splagger.runs.record import check_arguments
 from splagger.runs.run import Number, Point, Run
 from splagger.tables import lookup
@@ -36,7 +37,7 @@ def recreate(
             f"{path} describes a run that cannot be made here: {one_line(error)}; pass a custom environment or method "
             "to splagger.load(…, env=…, method=…)"
         ) from error
-    if run.describe() != plan:
+    if not agrees(run.describe(), plan):
         raise RunError(
             f"{path} was made with other definitions of {run.row.name!r} or {run.method.name!r} than the installed "
             "ones; use the version that it names"

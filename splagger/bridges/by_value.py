@@ -32,6 +32,11 @@ class ByValue:
             found.update(np.ascontiguousarray(leaf).data)
         return found.hexdigest()
 
+    def describe(self) -> str:
+        """Returns the content as text, with the digest if long arrays are abbreviated in the text."""
+        text = repr(self.value)
+        return f"{text} {self.digest}" if "..." in text else text
+
 
 def strongly_typed(tree: Any) -> Any:
     """Returns a pytree whose leaves are strongly typed arrays; Python numbers are weakly typed in JAX."""

@@ -57,10 +57,25 @@ class GymnaxEnv(eqx.Module):
         return strongly_typed(state), step
 
     def describe(self) -> dict[str, Any]:
-        """Returns everything that determines the environment's behavior, as plain data."""
-        task = f"{self.task.__module__}:{self.task.__qualname__}" if self.task else None
-        params = repr(self.params)
-        return {"kind": "GymnaxEnv", "name": self.inner.name, "params": params, "task": task}
+        """Returns everything that determines the environment's behavior; `inner` unless its name suffices."""
+        task, params = self.task, self.parameters.describe()
+        named = getattr(task, "__qualname__", "<no name>")
+        label = f"{task.__module__}:{named}" if task else None
+        found = {"kind": "GymnaxEnv", "name": self.inner.name, "params": params, "task": label}
+        if not self._is_known_by_name():
+            found["environment"] = self.inner
+        return found | ({"task_code": task} if task and "<" in named else {})
+
+    def _is_known_by_name(self) -> bool:
+        """Whether `inner` is an environment of gymnax itself, made without arguments and in no wrapper."""
+        kind = type(self.inner)
+        if kind.__module__.partition(".")[0] != "gymnax":
+            return False
+        try:
+            default = kind()
+        except TypeError:  # a wrapper, or an environment that needs arguments
+            return False
+        return ByValue(vars(self.inner)) == ByValue(vars(default))
 
     def _cut(self, state: Any, task: Any):
         if hasattr(self.inner, "is_truncated"):

@@ -71,13 +71,13 @@ class XLandEnv(eqx.Module):
         return self.inner.render(self._params(task).replace(render_mode="rgb_array"), state)
 
     def describe(self) -> dict[str, Any]:
-        """Returns everything that determines the environment's behavior, as plain data."""
-        kind, found = type(self.inner), self.rulesets
+        """Returns everything that determines the environment's behavior; `inner` with all wrappers."""
+        found = self.rulesets
         return {
             "kind": "XLandEnv",
             "name": self.name,
-            "environment": f"{kind.__module__}:{kind.__qualname__}",
-            "params": repr(self.parameters.value),
+            "environment": self.inner,
+            "params": self.parameters.describe(),
             "rulesets": found and {"count": found.value.num_rulesets(), "digest": found.digest},
         }
 

@@ -16,8 +16,10 @@ from splagger.ranges import type_hints
 
 # Newer fields are left out of the description at their defaults, so that old digests stay valid.
 NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
+NEWER_PARTS = ("environment", "task_code")  # of the descriptions of bridges
 
 
+LIBRARIES = ("gymnax", "xminigrid")  # whose classes are known by their names, not by their code
 _NAMING = ("__module__", "__qualname__", "__doc__", "__firstlineno__")  # of a class
 
 
@@ -25,11 +27,14 @@ def plain(value: Any) -> Any:
     """Returns settings as JSON data, with all their fields; equal settings give equal data.
 
     A bridge to another library, and an object that is no dataclass, describes itself by a method `describe`. For
-    dataclasses of others, a method of that name may mean anything, and is not called.
+    dataclasses of others, a method of that name may mean anything, and is not called. Bridges may name objects of the
+    library, which are described by their content.
     """
     is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
     own = _function(getattr(type(value), "describe", None))
-    if own and (is_from_this_package(own) or not is_dataclass):
+    if own and is_from_this_package(own):
+        return {name: _content(part) for name, part in own(value).items()}
+    if own and not is_dataclass:
         return own(value)
     if is_dataclass:
         floats = _float_fields(type(value))
@@ -38,6 +43,15 @@ def plain(value: Any) -> Any:
         fields = {k: v for k, v in fields.items() if (k, v) not in NEWER_FIELDS.items()}
         return {"kind": type(value).__name__, **_code(type(value)), **fields}
     return [plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def agrees(found: Any, recorded: Any) -> bool:
+    """Returns whether a run is the recorded one, whose record may be from before bridges described objects."""
+    if "environment" in found and "environment" in recorded:
+        ours, theirs = found["environment"], recorded["environment"]
+        ours = {k: v for k, v in ours.items() if k not in NEWER_PARTS or k in theirs}
+        found = found | {"environment": ours}
+    return found == recorded
 
 
 def digest_of(description: dict[str, Any]) -> str:
@@ -61,6 +75,36 @@ def _float_fields(kind: type) -> frozenset[str]:
     bare = {name: getattr(hint, "__origin__", hint) for name, hint in hints.items()}
     kinds = {name: {hint, *typing.get_args(hint)} for name, hint in bare.items()}
     return frozenset(name for name, found in kinds.items() if float in found and int not in found)
+
+
+def _content(value: Any, outer: tuple[int, ...] = ()) -> Any:
+    """An object of another library as plain data: its class, the code of a custom class, and its attributes."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if id(value) in outer:
+        return "itself"
+    outer = (*outer, id(value))
+    if isinstance(value, list | tuple):
+        return [_content(part, outer) for part in value]
+    if isinstance(value, dict):
+        return {str(name): _content(part, outer) for name, part in value.items()}
+    if hasattr(value, "__array__") and hasattr(value, "dtype"):
+        return hashlib.sha256(str(_value(value)).encode()).hexdigest()[:10]
+    if isinstance(value, ft.partial):
+        return _content({"of": value.func, "given": value.args, **value.keywords}, outer)
+    if function := _function(value):
+        code = hashlib.sha256(_text_of(function).encode()).hexdigest()[:10]
+        inside = _content([cell.cell_contents for cell in function.__closure__ or ()], outer)
+        return {"function": _path(function), "code": code, "inside": inside}
+    if isinstance(value, type):
+        return _path(value)
+    library = type(value).__module__.partition(".")[0]
+    code = {} if library in LIBRARIES else _code(type(value))
+    return {"kind": _path(type(value)), **code, **_content(getattr(value, "__dict__", {}), outer)}
+
+
+def _path(named: type | types.FunctionType) -> str:
+    return f"{named.__module__}:{named.__qualname__}"
 
 
 def _code(kind: type) -> dict[str, str]:

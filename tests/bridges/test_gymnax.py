@@ -1,6 +1,7 @@
 """gymnax environments in our meta-episodes: the last observation of an episode is kept."""
 
 import dataclasses
+import functools as ft
 from types import SimpleNamespace
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 
 from splagger.bridges import from_gymnax
 from splagger.envs import Env, EnvSpec, MetaEnv
+from splagger.runs.describe import NEWER_PARTS, agrees, digest_of, plain
 from splagger.spaces import Continuous, Discrete
 
 
@@ -98,6 +100,38 @@ def test_parameters_may_be_arrays():
     assert hash(one) != hash(other) and one.parameters != other.parameters
     assert hash(one.parameters) == hash(same.parameters) and one.parameters == same.parameters
     assert play(MetaEnv(one, 2), [1])[0][1].next_obs.tolist() == [2, 1, 0]
+
+
+def test_what_the_name_does_not_say_is_part_of_the_description():
+    """Constructor arguments, wrappers and lambdas."""
+
+    class Named(Runner):
+        def __init__(self, bits=1):
+            self.bits = bits
+
+    def describe(env, task=None):
+        return plain(from_gymnax(env, task=task))
+
+    Named.__module__ = "gymnax.environments"
+    assert describe(Named()) == describe(Named(1))
+    assert "environment" not in describe(Named())  # as in runs of earlier versions
+    assert describe(Named(2))["environment"]["bits"] == 2
+    power = 2
+    tasks = [lambda key, params: params, lambda key, params: (params, power), ft.partial(max)]
+    found = [describe(Named()), describe(Named(2)), describe(Runner()), describe(Newer())]
+    found += [describe(Named(), task) for task in tasks]
+    power = 3
+    found += [describe(Named(), tasks[1])]
+    assert len({digest_of(one) for one in found}) == len(found)
+
+
+def test_a_record_from_before_bridges_described_objects_agrees():
+    found = {"environment": plain(from_gymnax(Runner(), task=lambda key, params: params))}
+    older = {k: v for k, v in found["environment"].items() if k not in NEWER_PARTS}
+    assert len(older) + 2 == len(found["environment"])
+    assert agrees(found, found) and agrees(found, {"environment": older})
+    assert not agrees(found, {"environment": older | {"environment": "another"}})
+    assert not agrees(found, {"environment": older | {"name": "another"}})
 
 
 @pytest.mark.parametrize("kind", [Runner, Newer])

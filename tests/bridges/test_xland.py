@@ -4,6 +4,8 @@ Most tests use an environment with the same methods; the last ones use the packa
 """
 
 import dataclasses
+import functools as ft
+import json
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +18,7 @@ from splagger.bridges import from_xland
 from splagger.envs import Env, MetaEnv
 from splagger.errors import SettingError
 from splagger.images import Image
+from splagger.runs.describe import digest_of, plain
 from splagger.spaces import Discrete
 
 
@@ -145,6 +148,48 @@ def test_equal_content_means_an_equal_environment():
     for other in others:
         assert one != other and one.describe() != other.describe()
     assert one.describe() == make(Params(), 1, 3).describe()
+
+
+class Scaled:
+    """A wrapper that multiplies rewards, as those of the package are written."""
+
+    def __init__(self, env, factor, weigh=None):
+        self._env, self.factor, self.weigh = env, factor, weigh
+
+    def num_actions(self, params):
+        return self._env.num_actions(params)
+
+
+class Other(Guess):
+    pass
+
+
+def test_wrappers_and_their_settings_are_part_of_the_description():
+    """Otherwise a run with another wrapper would return the curves of the first one."""
+    describe = lambda inner, *goal: plain(from_xland(inner, Params(*goal)))  # noqa: E731
+    functions = [lambda reward, power=power: reward**power for power in (1, 2)]
+    inners = (
+        Guess(),
+        Other(),
+        Scaled(Guess(), 1),
+        Scaled(Guess(), 2),
+        Scaled(Other(), 2),
+        Scaled(Scaled(Guess(), 2), 1),
+        Scaled(Guess(), jnp.arange(5000)),
+        Scaled(Guess(), jnp.arange(5000).at[2500].set(0)),
+        *(Scaled(Guess(), 1, weigh) for weigh in functions),
+        *(Scaled(Guess(), 1, ft.partial(functions[0], power=power)) for power in (1, 2)),
+        Scaled(Guess(), 1, Guess),
+        Scaled(Guess(), 1, {"of": [Other()]}),
+    )
+    found = [describe(inner) for inner in inners]
+    assert len({digest_of(one) for one in found}) == len(found)
+    assert describe(Scaled(Guess(), 2)) == found[3] and json.loads(json.dumps(found)) == found
+    arrays = [jnp.arange(5000).at[2500].set(value) for value in (0, 1)]  # abbreviated as text
+    assert len({describe(Guess(), goals)["params"] for goals in arrays}) == 2
+    loop = Scaled(Guess(), 1)
+    loop.weigh = loop
+    assert describe(loop)["environment"]["weigh"] == "itself"
 
 
 def test_it_trains_and_plays_with_rulesets_that_it_was_not_trained_on(tmp_path):
