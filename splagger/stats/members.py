@@ -66,8 +66,8 @@ def best_rate(members: Members) -> float:
     def merit(rate):
         rows = [members.returns[rate, seed] for seed in members.seeds(rate)]
         complete = len(rows) == most and all(np.isfinite(row).all() for row in rows)
-        lasted = 0 if complete else min(int(np.isfinite(row).sum()) for row in rows)
-        return complete, lasted, members.curves(rate).mean()
+        least = 0 if complete else min(map(lasted, rows))
+        return complete, least, members.curves(rate).mean()
 
     return max(members.rates, key=merit)
 
@@ -115,19 +115,39 @@ def default_settings(record: RunRecord) -> Settings:
 
 
 def pool(parts: Sequence[Members]) -> Members:
-    """Joins the members of several runs at their shared frames; later parts replace earlier ones."""
+    """Joins the members of several runs at their shared frames.
+
+    Later parts replace earlier ones, unless a member is the same and lasted longer in the earlier one: a race may have
+    stopped it in the later one.
+    """
     frames = parts[0].frames
     for part in parts[1:]:
         frames = np.intersect1d(frames, part.frames)
     returns = {}
     for part in parts:
         kept = np.isin(part.frames, frames)
-        returns |= {key: row[kept] for key, row in part.returns.items()}
+        for key, whole in part.returns.items():
+            row = whole[kept]
+            if key not in returns or not (
+                lasted(returns[key]) > lasted(row) and agree(returns[key], row)
+            ):
+                returns[key] = row
     return Members(frames, returns)
 
 
+def lasted(row: np.ndarray) -> int:
+    """Returns the number of evaluations before an agent diverged or was stopped."""
+    return int(np.isfinite(row).sum())
+
+
+def agree(one: np.ndarray, other: np.ndarray) -> bool:
+    """Returns whether two curves are equal as long as both last."""
+    both = np.isfinite(one) & np.isfinite(other)
+    return np.array_equal(one[both], other[both])
+
+
 def trained_twice(parts: Sequence[Members]) -> int:
-    """Returns how many members of `pool` have other curves in an earlier part, up to the frames that both have."""
+    """Returns how many members of `pool` have other curves in an earlier part, as long as both last."""
     newest: dict[tuple[float, int], Members] = {}
     differ = set()
     for part in parts:
@@ -136,7 +156,7 @@ def trained_twice(parts: Sequence[Members]) -> int:
                 _, mine, others = np.intersect1d(
                     part.frames, newest[key].frames, return_indices=True
                 )
-                if not np.array_equal(row[mine], newest[key].returns[key][others], equal_nan=True):
+                if not agree(row[mine], newest[key].returns[key][others]):
                     differ.add(key)
             newest[key] = part
     return len(differ)

@@ -11,7 +11,7 @@ from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder
 from splagger.stats import selection
 from splagger.stats.evidence import Evidence, Series
-from splagger.stats.members import best_rate, members_of
+from splagger.stats.members import Members, best_rate, members_of, pool, trained_twice
 from tests.synthetic import EVALUATIONS, frames_between, learning, write_analysis, write_run
 
 RATES = (3e-3, 1e-3, 3e-4)
@@ -233,6 +233,21 @@ def test_runs_of_similar_length_are_pooled_at_their_shared_frames(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0, 1))
     write_run(tmp_path, "t-ls", "rnn", cut(learning(9), 38), seeds=(2,), name="shorter")
     assert Evidence.read(tmp_path).as_in_paper(T_LS).curves.shape == (3, 38)
+
+
+def test_a_race_does_not_replace_the_whole_curve_of_an_agent_that_it_stopped():
+    """Both runs trained the same agents; the race stopped one rate, in whichever order they were made."""
+    frames = np.arange(1, 11) * 100.0
+    whole = {(rate, seed): rate * frames + seed for rate in (1e-2, 1e-3) for seed in range(2)}
+    stopped = {k: np.where((k[0] == 1e-2) | (frames < 300), v, np.nan) for k, v in whole.items()}
+    full, race = Members(frames, whole), Members(frames, stopped)
+    for parts in ([full, race], [race, full]):
+        assert trained_twice(parts) == 0
+        for key, row in pool(parts).returns.items():
+            np.testing.assert_array_equal(row, whole[key])
+    other = Members(frames, {k: v + 1 for k, v in stopped.items()})
+    assert trained_twice([full, other]) == 4
+    assert np.isnan(pool([full, other]).returns[1e-3, 0]).sum() == 8  # newer results replace others
 
 
 def test_a_short_trial_beside_a_complete_run_does_not_count(tmp_path):
