@@ -1,4 +1,4 @@
-"""What mkdocs does besides its own work: figures from the results, and source files as pages.
+"""What mkdocs does besides its own work: pictures of the claims, and source files as pages.
 
 Pages link to files of the repository as `../path`. The site does not contain the repository, so each linked file becomes
 a page below `source/`, a folder becomes a list of its files, and a picture is copied.
@@ -20,7 +20,7 @@ HIDDEN = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
 def on_files(files, config):
-    """Adds a picture for each figure that can be drawn, and a page for each place that is linked to."""
+    """Adds the pictures of all claims, and a page for each place that is linked to."""
     for name, data in pictures().items():
         files.append(File.generated(config, f"images/figures/{name}.svg", content=data))
     pages = [file for file in files.documentation_pages() if "/" not in file.src_uri]

@@ -8,7 +8,6 @@ from splagger.paper.forest import claims_picture
 from splagger.paper.reproduce import commands
 from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, OUTCOMES, UNDECIDED
 from splagger.paper_numbers import PAPER, SCALES
-from splagger.plots.draw import picture
 from splagger.plots.export import drawable
 from splagger.plots.forest import NARROW, WIDE
 from splagger.plots.panels import AnalysisPanel, Figure, Panel
@@ -32,7 +31,7 @@ def _figure(figure: Figure) -> str:
         f"{figure.where}. `splagger figure {figure.name}`",
     ]
     if drawable(figure, evidence()):
-        parts.append(f"![{figure.title}](images/figures/{figure.name}.svg)")
+        parts.append(f"![{figure.title}](../results/figures/{figure.name}.png)")
     parts.append(markdown(("panel", "lines", "recorded"), rows))
     lines = commands(figure.missing(Evidence([])), Evidence([]), "results", "results/analysis")
     block = "\n".join(f"    {line}" for line in ["```", *lines, "```"])
@@ -64,11 +63,9 @@ def _link(found: int, wanted: int, folder: str) -> str:
 
 
 def pictures() -> dict[str, bytes]:
-    """Name → SVG of every figure for which there are data, and of all claims."""
-    drawn = {name: drawable(figure, evidence()) for name, figure in FIGURES.items()}
-    found = {name: picture(FIGURES[name], lines, "svg") for name, lines in drawn.items() if lines}
+    """Name → SVG of all claims, for wide and for narrow screens."""
     claims = {"claims": WIDE, "claims-narrow": NARROW}
-    return found | {name: claims_picture(verdicts(), "svg", on) for name, on in claims.items()}
+    return {name: claims_picture(verdicts(), "svg", on) for name, on in claims.items()}
 
 
 def returns() -> str:

@@ -13,9 +13,12 @@ import yaml
 
 from docs import catalog_tables, paper_tables, tables
 from docs.agents_tables import _fall
+from docs.table_parts import evidence, verdicts
 from splagger import METHODS, cli
 from splagger.paper.claims import CLAIMS
 from splagger.paper.figures import FIGURES
+from splagger.paper.forest import claims_csv
+from splagger.plots.export import drawable, table
 from tests import browser
 from tests.commands import FENCE, blocks, check_names, commands, parsed
 
@@ -46,15 +49,23 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
 
 
-@pytest.mark.parametrize("draw", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_linked_figures_are_drawn(draw, monkeypatch):
-    """By default without drawing them: which figures have data, and which of them are linked."""
-    if not draw:
-        for name in ("picture", "claims_picture"):
-            monkeypatch.setattr(paper_tables, name, lambda *_: b"")
-    shown = paper_tables.figures() + (DOCS / "claims.md").read_text()
-    links = set(re.findall(r"images/figures/([\w-]+)\.svg", shown))
-    assert links and links == set(paper_tables.pictures())
+def test_figures_of_the_paper_are_linked_and_show_the_recorded_results():
+    """Each picture in results/figures lies beside a CSV of what it shows."""
+    folder = ROOT / "results/figures"
+    drawn = {name: drawable(figure, evidence()) for name, figure in FIGURES.items()}
+    found = {name: table(lines) for name, lines in drawn.items() if lines}
+    linked = re.findall(r"results/figures/([\w-]+)\.png", paper_tables.figures())
+    assert linked == list(found)
+    found["claims"] = claims_csv(verdicts())
+    for name, shown in found.items():
+        assert (folder / f"{name}.csv").read_text() == shown, f"splagger figure {name} results"
+    assert {path.stem for path in folder.glob("*.png")} == set(found)
+
+
+def test_pictures_of_all_claims_are_linked(monkeypatch):
+    monkeypatch.setattr(paper_tables, "claims_picture", lambda *_: b"")
+    links = set(re.findall(r"images/figures/([\w-]+)\.svg", (DOCS / "claims.md").read_text()))
+    assert links == set(paper_tables.pictures())
 
 
 def test_every_page_is_in_the_navigation():

@@ -29,7 +29,9 @@ Positional = tyro.conf.Positional
 class Train:
     """Train a method on an environment: all rates and seeds in one program.
 
-    A finished run is left alone, an interrupted one continues from its last checkpoint, and a larger --frames extends a run. Ctrl-C saves before it stops.
+    A finished run is left alone, an interrupted one continues from its last checkpoint, and a larger --frames extends a
+    run, unless its rate is annealed, its memory is trained by reconstruction, or its rates race: other --frames are then
+    another run. Ctrl-C saves before it stops.
     """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
@@ -59,7 +61,8 @@ class Train:
         if not hosts.is_first():
             return
         if not worked:
-            print(f"already finished (--force starts over, more --frames extend it): {folder.path}")
+            more = ", more --frames extend it" if run.can_be_extended else ""
+            print(f"already finished (--force starts over{more}): {folder.path}")
         show(summary_table([folder]))
 
 

@@ -1,1 +1,1 @@
-"""Files that cannot lie: atomic writes, digests of every byte, arrays without code."""
+"""Files that are either intact or refused: atomic writes, digests of every byte, arrays without code."""

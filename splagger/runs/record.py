@@ -79,7 +79,7 @@ class RunRecord:
     def planned_frames(self) -> int:
         """Frames per member of the whole run: whole evaluation intervals, at least one, as `Run` rounds them."""
         asked, ppo = self.arguments.get("frames", self.frames), self.plan.get("ppo", {})
-        if not {"steps", "envs", "eval_interval"} <= set(ppo):
+        if not set(_LENGTHS) <= set(ppo):
             return int(asked)
         batch = ppo["steps"] * ppo["envs"]
         updates = max(1, int(asked) // batch)
@@ -147,6 +147,8 @@ _OPTIONAL: dict[str, Any] = {
 }
 
 
+# The settings that round the frames of a run to whole evaluation intervals.
+_LENGTHS = ("steps", "envs", "eval_interval")
 MOST_MEMBERS = 100_000  # of a recorded run; a larger grid is a damaged file
 
 
@@ -164,16 +166,24 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
         value = arguments.get(name)
         if value is not None and not _has_type(value, kind):
             raise ValueError(f"its {name} are {value!r:.80}")
+    if not math.isfinite(arguments.get("frames") or 0):
+        raise ValueError(f"its frames are {arguments['frames']}")
     members = math.prod(_count(arguments.get(axis.plural)) for axis in AXES)
     if members > MOST_MEMBERS:
         raise ValueError(f"it has {members:,} members")
 
 
 def check_plan(plan: Mapping[str, Any]) -> None:
-    """Raises a ValueError for a plan whose grid or episodes have the wrong type."""
+    """Raises a ValueError for a plan whose grid, episodes or intervals have the wrong type."""
     episodes = plan.get("episodes")
     if episodes is not None and not _has_type(episodes, int):
         raise ValueError(f"its episodes are {episodes!r:.80}")
+    ppo = plan.get("ppo", {})
+    if not isinstance(ppo, dict):
+        raise ValueError(f"its ppo is {ppo!r:.80}")
+    for name in _LENGTHS:
+        if name in ppo and not (_has_type(ppo[name], int) and ppo[name] > 0):
+            raise ValueError(f"its ppo.{name} is {ppo[name]!r:.80}")
     for axis in AXES:
         values = plan.get(axis.plural, [])
         if not isinstance(values, list) or not all(_has_type(v, int | float) for v in values):

@@ -125,9 +125,14 @@ class Run:
         """The static part of the training program."""
         return Config(self.method, self.row.meta, self.row.ppo, self.row.network, self._updates())
 
+    @property
+    def can_be_extended(self) -> bool:
+        """Whether more frames continue this run exactly: no schedule, buffer or race depends on their number."""
+        return not (self.row.ppo.anneal or self.method.reconstruct or self.race)
+
     @ft.cached_property
     def digest(self) -> str:
-        """Identifies the experiment. Training it for more frames does not change the digest."""
+        """Identifies the experiment. More frames change it only if the run cannot be extended."""
         return digest_of(self.describe())
 
     def folder(self, out: str | Path) -> Path:
@@ -135,10 +140,7 @@ class Run:
         return Path(out) / self.row.folder / self.method.name / self.digest
 
     def describe(self) -> dict[str, Any]:
-        """Returns everything that determines the result, as plain data.
-
-        Frames are included only if a schedule, a buffer or a race depends on them. Otherwise a longer run continues a shorter one exactly.
-        """
+        """Returns everything that determines the result, as plain data; frames only if the run cannot be extended."""
         plan = _plan(self.row, self.method)
         for axis in AXES:
             values = self.values(axis.plural)
@@ -146,7 +148,7 @@ class Run:
                 plan[axis.plural] = list(values)
         if self.race:
             plan["race"] = {"at": list(RACE_AT), "margin": RACE_MARGIN}
-        if self.row.ppo.anneal or self.method.reconstruct or self.race:
+        if not self.can_be_extended:
             plan["updates"] = self._updates()
         return plan
 

@@ -12,6 +12,7 @@ from splagger.runs.record import RunRecord
 
 # The swept settings other than rate and seed, one field per axis.
 Settings = namedtuple("Settings", [axis.name for axis in SETTINGS])
+MOST_EVALUATIONS = 1_000_000  # of a run; more can only be the numbers of a damaged file
 COLUMNS = ("frames", "rate", "seed", *Settings._fields, "return")
 
 
@@ -105,7 +106,7 @@ def _never_reached(record: RunRecord, frames: np.ndarray) -> np.ndarray:
     last, interval = frames[-1], frames[1] - frames[0] if len(frames) > 1 else record.frames
     if interval <= 0:
         return np.zeros(0)
-    missing = round((record.planned_frames - last) / interval)
+    missing = min(round((record.planned_frames - last) / interval), MOST_EVALUATIONS)
     return last + interval * np.arange(1, missing + 1)
 
 

@@ -15,7 +15,7 @@ COMPACT = {
     "network.width_factor": 0.25,
     "network.decoder_hidden": (16, 16),
 }
-# A network between the compact one and the paper's, for tasks in which an agent must remember a map or images.
+# A network between the compact one and the paper's, for the Planning Game, in which an agent must remember a map.
 MEDIUM = {
     "network.embedding": (32, 8, 8),
     "network.output_size": 24,

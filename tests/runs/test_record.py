@@ -1,6 +1,7 @@
 """run.json: written and read again unchanged, and refused where it is damaged."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,33 @@ def test_a_record_with_a_mistyped_field_is_refused(name, value):
     message = f"somewhere/run.json is damaged .*'{name}'.*--force starts over"
     with pytest.raises(RunError, match=message):
         RunRecord.from_json(changed(**{name: value}), PATH)
+
+
+WRONG_PLANS = [
+    {"ppo": 1},
+    {"ppo": [None]},
+    {"ppo": {"eval_interval": 0}},
+    {"ppo": {"eval_interval": False}},
+    {"ppo": {"steps": "80"}},
+    {"ppo": {"envs": -1}},
+    {"ppo": {"steps": 1.5}},
+    {"episodes": "4"},
+    {"rates": 3},
+    {"rates": ["fast"]},
+]
+
+
+@pytest.mark.parametrize("plan", WRONG_PLANS, ids=str)
+def test_a_plan_that_no_run_records_is_refused(plan):
+    with pytest.raises(RunError, match=r"somewhere/run\.json is damaged \(its "):
+        RunRecord.from_json(changed(run=plan), PATH)
+
+
+@pytest.mark.parametrize("frames", [math.inf, -math.inf, math.nan, True, "many"])
+def test_frames_that_no_run_records_are_refused(frames):
+    arguments = {"env": "t-ls", "method": "rnn", "frames": frames}
+    with pytest.raises(RunError, match=r"somewhere/run\.json is damaged \(its frames are"):
+        RunRecord.from_json(changed(arguments=arguments), PATH)
 
 
 def test_a_record_that_lost_its_digest_is_refused():

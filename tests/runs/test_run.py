@@ -76,6 +76,7 @@ def test_digest_does_not_change_with_the_frames():
     "change", [{"env": "mc-ls-small", "overrides": None}, {"method": "pearl-vari"}], ids=str
 )
 def test_digest_changes_with_the_frames_where_a_schedule_or_a_buffer_depends_on_them(change):
+    assert tiny().can_be_extended and not tiny(**change).can_be_extended
     assert tiny(frames=80_000, **change).digest != tiny(frames=160_000, **change).digest
 
 

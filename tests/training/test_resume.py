@@ -13,6 +13,7 @@ from splagger.cli import main
 from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.curves import format_curves
 from splagger.runs.folder import RunFolder
+from splagger.runs.run import Run
 from splagger.training import runner
 from tests.tiny import (
     BATCH,
@@ -94,12 +95,16 @@ def test_the_last_checkpoint_says_that_the_run_is_finished(tmp_path):
     assert (found.update, found.record.finished) == (SHORT, True)
 
 
-def test_a_finished_run_is_reported_and_left_alone(finished, capsys):
-    before = contents(finished)
+def test_a_finished_run_is_reported_and_left_alone(finished, capsys, monkeypatch):
+    before, done = contents(finished), folder(finished)
     main(command(finished))
-    assert (
-        "already finished (--force starts over, more --frames extend it)" in capsys.readouterr().out
+    assert "already finished (--force starts over, more --frames extend it): " in (
+        capsys.readouterr().out
     )
+    monkeypatch.setattr(Run, "can_be_extended", False)  # then other --frames are another run
+    monkeypatch.setattr(runner, "execute", lambda *_: (done, False))
+    main(command(finished))
+    assert "already finished (--force starts over): " in capsys.readouterr().out
     assert contents(finished) == before
 
 
