@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from splagger.agents import evaluate as evaluate
     from splagger.agents import load as load
     from splagger.agents import save_agent as save_agent
+    from splagger.agents import snapshots as snapshots
     from splagger.agents import watch as watch
     from splagger.bridges import from_gymnasium as from_gymnasium
     from splagger.bridges import from_gymnax as from_gymnax
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "splagger": "aggregators analysis envs zoo",
     "splagger.agent": "Agent Interface build",
-    "splagger.agents": "Player evaluate load save_agent watch",
+    "splagger.agents": "Player evaluate load save_agent snapshots watch",
     "splagger.bridges": "from_gymnasium from_gymnax from_xland",
     "splagger.errors": "EnvError RunError SettingError UserError",
     "splagger.inspection": "inspect",

@@ -100,6 +100,7 @@ Pixels = Annotated[int, Range(1, 1000, "be a positive integer")]
 Spread = Annotated[float, Range(0, 10, "be between 0 and 10", closed=True)]
 # Of sweeps and commands:
 Frames = Annotated[float, Range(1, 1e12, "be positive")]
+FramesSoFar = Annotated[float, Range(0, 1e12, "be at least 0")]
 Rate = Annotated[float, Range(FLOAT_MIN, FLOAT_MAX, "be finite numbers > 0")]
 Weight = Annotated[float, Range(0, FLOAT_MAX, "be finite numbers ≥ 0")]
 Seed = Annotated[

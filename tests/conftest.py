@@ -45,7 +45,7 @@ hypothesis.settings.load_profile("fixed")
 TRAINED = ["test_cli", "test_resume", "test_runner", "test_local", "test_zoo", "test_stopping"]
 TRAINED += ["agents/test_api", "analysis/test_api", "storm/test_commands", "test_checkpoints"]
 TRAINED += ["test_folder", "test_status", "test_events", "test_health", "test_worker"]
-TRAINED += ["test_protocol", "test_race"]
+TRAINED += ["test_protocol", "test_race", "test_snapshots"]
 # The same holds for programs of single updates, and for the evaluation of recorded results.
 UPDATES = ["test_replay", "test_train", "test_half", "test_rollout", "test_losses"]
 RECORDED = ["test_docs", "test_readme"]

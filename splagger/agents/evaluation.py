@@ -30,6 +30,9 @@ class Score(NamedTuple):
     margin: float
     tasks: int
 
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ± {self.margin:.3f}"
+
 
 def evaluate(
     player: Player, tasks: int = 1000, seed: int = 0, explore: bool = False

@@ -45,7 +45,7 @@ def save_agent(player: Player, path: str | Path, half: bool = False) -> None:
         "point": player.point._asdict(),
         "interface": interface_of(player.run.row.meta).to_json(),
         "provenance": provenance(player.run.command()),
-        **_training(player.path),
+        **_training(player),
     }
     arrays = named_leaves((player.agent, player.normalizers))
     if half:
@@ -53,14 +53,17 @@ def save_agent(player: Player, path: str | Path, half: bool = False) -> None:
     write_agent(Path(path), description, arrays)
 
 
-def _training(path: Path | None) -> dict[str, Any]:
-    """Returns how the agents of a run folder were trained, or what their file says about it; else nothing."""
+def _training(player: Player) -> dict[str, Any]:
+    """Returns how an agent of a run folder was trained, or what its file says about it; else nothing."""
+    path = player.path
     if path is not None and path.is_file():
         with open_agent(path) as file:
             return {k: v for k, v in file.description.items() if k == "training"}
     if path is None or not RunFolder(path).exists:
         return {}
     record = RunFolder(path).record()
+    if player.at is not None:
+        return {"training": {"frames": player.at, "provenance": record.provenance}}
     about = {"frames": record.frames, "seconds": record.seconds, "provenance": record.provenance}
     return {"training": about}
 

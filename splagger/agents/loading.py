@@ -11,8 +11,9 @@ import numpy as np
 from splagger.agents.exports import load_file
 from splagger.agents.player import Player
 from splagger.agents.recreate import matching, recreate
-from splagger.errors import RunError
-from splagger.runs.checkpoints import Checkpoint, restore_checkpoint
+from splagger.errors import RunError, SettingError
+from splagger.ranges import FramesSoFar, check
+from splagger.runs.checkpoints import Snapshot, restore_checkpoint, restore_snapshot
 from splagger.runs.folder import find_run
 from splagger.runs.run import Number, Point
 from splagger.training.program import compile_grid
@@ -26,6 +27,7 @@ def load(
     env: Any = None,
     method: Any = None,
     trust: bool = False,
+    at: Number | None = None,
     **settings: Number,
 ) -> Player:
     """Loads a trained agent from a run folder, from a file that `save_agent` wrote, or from the zoo.
@@ -36,27 +38,28 @@ def load(
     - `env`, `method`: what the agent was trained with, if that is not in `ENVS` and `METHODS`.
     - `trust`: import and call what the folder or file names: environments such as "gym:module:function", and methods
       such as "module:name". Without it, loading runs no code that is not part of this package.
+    - `at`: load the snapshot nearest to this number of frames instead of the last agent, if the run has snapshots.
     - `settings`: select by other axes: entropy_weight, kl_weight, temperature.
 
     An agent from a file acts without its environment. Evaluating and watching it needs `env` or `trust`.
     """
     wanted: dict[str, Number | None] = {"rate": rate, "seed": seed} | settings
-    path = locate(path)
+    path = _located(path, at)
     if path.is_file():
         return load_file(path, wanted, env, method, trust)
-    trained = _Trained(path, env, method, trust)
+    trained = _Trained(path, env, method, trust, at)
     return trained.player(trained.best(wanted))
 
 
-def load_seeds(path: str | Path, trust: bool = False) -> list[Player]:
+def load_seeds(path: str | Path, trust: bool = False, at: Number | None = None) -> list[Player]:
     """Loads the best agent and all agents that differ from it only in their seed, but none that diverged.
 
-    `trust` is that of `load`.
+    `trust` and `at` are those of `load`.
     """
-    path = locate(path)
+    path = _located(path, at)
     if path.is_file():
         return [load(path, trust=trust)]
-    trained = _Trained(path, trust=trust)
+    trained = _Trained(path, trust=trust, at=at)
     best = trained.run.points[trained.best({})]
     seeds = [best._replace(seed=seed) for seed in trained.run.seeds]
     alike = [p for p in seeds if p == best or trained.diverged(p) is None]
@@ -70,17 +73,54 @@ def load_members(path: str | Path, trust: bool = False) -> list[Player]:
     return [trained.player(trained.run.points.index(point)) for point in points]
 
 
-class _Trained:
-    """All agents of a run folder, and their final returns."""
+def snapshots(path: str | Path) -> list[int]:
+    """Returns the frames after which a run kept its agents; `load(path, at=FRAMES)` loads one of them.
 
-    def __init__(self, path: str | Path, env: Any = None, method: Any = None, trust: bool = False):
+    Empty for runs that were trained without `snapshot_every`, and for agents in files and in the zoo.
+    """
+    path = locate(path)
+    if path.is_file():
+        return []
+    folder = find_run(path)
+    ppo = folder.record().plan["ppo"]
+    return [update * ppo["envs"] * ppo["steps"] for update in folder.snapshots()]
+
+
+def _located(path: str | Path, at: Number | None) -> Path:
+    """Returns the path of an agent; raises a SettingError if `at` cannot choose one there."""
+    path = locate(path)
+    if at is not None:
+        check("at", at, FramesSoFar)
+        if path.is_file():
+            raise SettingError(
+                f"{path} is one agent; only run folders have agents at {at:,} frames"
+            )
+    return path
+
+
+class _Trained:
+    """All agents of a run folder, at the end of training or at the snapshot nearest to `at` frames."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        env: Any = None,
+        method: Any = None,
+        trust: bool = False,
+        at: Number | None = None,
+    ):
         self.folder = find_run(path)
         self.record = record = self.folder.record()
         self.run = recreate(record.arguments, record.plan, self.folder.path, env, method, trust)
+        self.at = at
 
     @ft.cached_property
-    def _checkpoint(self) -> Checkpoint:
+    def _agents(self) -> tuple[int, Snapshot]:
+        """The update after which the agents were saved, and all of them."""
         example = compile_grid(self.run.config, self.run.points).example
+        if self.at is not None:
+            update = self._nearest(self.at)
+            return update, restore_snapshot(self.folder, update, example)
         restored = restore_checkpoint(self.folder, example)
         failed = self.record.failed
         if restored is None and failed:
@@ -90,12 +130,21 @@ class _Trained:
                 f"{self.folder.path} has no checkpoint, so there is no agent to load (published results have "
                 f"none); train it with: {self.run.command()}"
             )
-        return restored
+        return restored.update, Snapshot(restored.state.agent, restored.state.normalizers)
+
+    def _nearest(self, frames: Number) -> int:
+        """Returns the update of the snapshot nearest to these frames."""
+        found = self.folder.snapshots()
+        if not found:
+            raise RunError(
+                f"{self.folder.path} has no snapshots; `splagger train … --snapshot-every FRAMES` keeps them"
+            )
+        return min(found, key=lambda update: abs(update * self.run.config.ppo.batch - frames))
 
     def diverged(self, point: Point) -> int | None:
-        """Returns the update at which a member diverged; None if it was healthy at the last checkpoint."""
+        """Returns the update at which a member diverged; None if it was healthy when the agents were saved."""
         update = self.record.stopped.get(self.run.member(point))
-        return None if update is None or update > self._checkpoint.update else update
+        return None if update is None or update > self._agents[0] else update
 
     def player(self, index: int) -> Player:
         """Returns a member; raises a RunError if it diverged, because its parameters are no numbers."""
@@ -105,9 +154,11 @@ class _Trained:
                 f"{self.folder.path}: the agent with rate {point.rate:g} and seed {point.seed} diverged at update "
                 f"{update}; choose another rate or seed"
             )
-        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), self._checkpoint.state)
-        about = {"run": self.run, "path": self.folder.path}
-        return Player(state.agent, state.normalizers, self.run.row.meta, point, **about)
+        update, saved = self._agents
+        agent, normalizers = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), saved)
+        at = None if self.at is None else update * self.run.config.ppo.batch
+        about = {"run": self.run, "path": self.folder.path, "at": at}
+        return Player(agent, normalizers, self.run.row.meta, point, **about)
 
     def best(self, wanted: dict[str, Number | None]) -> int:
         """Returns the index of the member with the highest final return among those that match `wanted`."""

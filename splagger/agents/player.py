@@ -43,11 +43,13 @@ class Player:
         path: Path | None = None,
         changes: Mapping[str, Any] | None = None,
         row: EnvRow | None = None,
+        at: int | None = None,
     ):
         self.agent, self.normalizers, self.env, self.point = agent, normalizers, env, point
         self.run, self.path = run, path  # the run it was trained in, and its folder or file
         self.changes = dict(changes or {})  # what differs from the environment in training
         self.row = row or (run.row if run else None)  # of `env`, without changes of its settings
+        self.at = at  # the frames of its snapshot; None for the last agent of a run
         self._key = jr.key(seed)
         self._actor = jax.jit(Agent.actor)(agent)
         self._act, self._observe = jax.jit(_act, static_argnums=5), jax.jit(Actor.observe)
@@ -57,7 +59,10 @@ class Player:
         if self.run is None:
             return f"Player({self.env}, {self.point})"
         point = f"rate {self.point.rate:g}, seed {self.point.seed}"
-        return f"Player({self.run.method.name} on {self.run.row.name}, {point}, from {self.path})"
+        age = "" if self.at is None else f", at {self.at:,} frames"
+        return (
+            f"Player({self.run.method.name} on {self.run.row.name}, {point}{age}, from {self.path})"
+        )
 
     def reset(self) -> None:
         """Empties the memory: a new task begins."""
@@ -99,7 +104,8 @@ class Player:
                 f"trained with {before[0]} and {before[1]}"
             )
         parts = self.agent, self.normalizers, changed.meta, self.point
-        return Player(*parts, run=self.run, path=self.path, changes=changes, row=row)
+        origin = {"run": self.run, "path": self.path, "at": self.at}
+        return Player(*parts, changes=changes, row=row, **origin)
 
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""

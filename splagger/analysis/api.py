@@ -53,9 +53,11 @@ def analyze(
         raise SettingError(
             "--set changes the environment of trained agents, which --run names; without them, use --env"
         )
+    if options.at is not None and not runs:
+        raise SettingError("--at takes snapshots of trained agents, which --run names")
     chosen = list(ANALYSES.values()) if name == "all" else [lookup(ANALYSES, name, "analysis")]
     set_up_compiler()
-    subjects = [trained(run, options.every_seed, trust, options.set) for run in runs]
+    subjects = [trained(run, options.every_seed, trust, options.set, options.at) for run in runs]
     _check_distinct(subjects)
     origin = provenance(_command(name, runs, out, options, trust))
     written = []
@@ -182,6 +184,8 @@ def _call(run: RunLike) -> str:
         return repr(str(run))
     point = run.point._asdict()
     swept = {k: v for k, v in point.items() if len({getattr(p, k) for p in run.run.points}) > 1}
-    load = ", ".join([repr(str(run.path)), *(f"{k}={v!r}" for k, v in swept.items())])
+    snapshot = {} if run.at is None else {"at": run.at}
+    given = [f"{k}={v!r}" for k, v in (swept | snapshot).items()]
+    load = ", ".join([repr(str(run.path)), *given])
     changes = ", ".join(f"{k}={v!r}" for k, v in run.changes.items())
     return f"splagger.load({load})" + (f".with_env({changes})" if changes else "")

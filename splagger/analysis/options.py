@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from splagger.ranges import Moderate, TaskSeed, check_fields
+from splagger.ranges import FramesSoFar, Moderate, TaskSeed, check_fields
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Options:
     """Seed of the meta-episode's task, or of the first of several tasks."""
     every_seed: bool = False
     """Trained agents: analyze all seeds of the best agent's rate, not only that agent."""
+    at: FramesSoFar | None = None
+    """Trained agents: take the snapshots nearest to this number of frames (see `train --snapshot-every`)."""
     set: tuple[str, ...] = ()
     """Trained agents: other settings of their environment than in training, as env.NAME=VALUE."""
     env: str = "t-ls"

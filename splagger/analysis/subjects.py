@@ -18,6 +18,7 @@ from splagger.errors import SettingError
 from splagger.methods import Method
 from splagger.registry import EnvRow
 from splagger.runs.analyses import INITIALIZATION
+from splagger.runs.run import Number
 from splagger.runs.settings import env_settings
 
 
@@ -57,13 +58,15 @@ def trained(
     every_seed: bool = False,
     trust: bool = False,
     settings: Sequence[str] = (),
+    at: Number | None = None,
 ) -> Subject:
     """Returns the best agent of a run folder, all seeds with its settings if `every_seed`, or the given player.
 
     - `trust`: that of `splagger.load`.
     - `settings`: other settings of the environment than in training, as `env.NAME=VALUE`.
+    - `at`: the frames of a snapshot, see `splagger.load`.
     """
-    players = _players(run, every_seed, trust)
+    players = _players(run, every_seed, trust, at)
     changes = "".join(f", {name}={value}" for name, value in players[0].changes.items())
     if settings:
         players = [player.with_env(**env_settings(settings)) for player in players]
@@ -71,11 +74,12 @@ def trained(
     env: Any = best.environment("analyzing")
     if best.run is None:
         raise SettingError("this player has no run; use a player returned by `splagger.load`")
+    age = "" if best.at is None else f", at {best.at:,} frames"
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
     return Subject(
         best.run.method.name,
         best.run.row.folder,
-        f"run {best.run.digest}, rate {best.point.rate:g}{changes}",
+        f"run {best.run.digest}, rate {best.point.rate:g}{age}{changes}",
         best.run.row.name,
         env,
         tuple(player.point.seed for player in players),
@@ -84,10 +88,12 @@ def trained(
     )
 
 
-def _players(run: str | Path | Player, every_seed: bool, trust: bool) -> list[Player]:
+def _players(
+    run: str | Path | Player, every_seed: bool, trust: bool, at: Number | None
+) -> list[Player]:
     if isinstance(run, Player):
         return [run]
-    return load_seeds(run, trust) if every_seed else [load(run, trust=trust)]
+    return load_seeds(run, trust, at) if every_seed else [load(run, trust=trust, at=at)]
 
 
 def keys_of(seed: int) -> Key[Array, " 2"]:

@@ -48,6 +48,8 @@ class Grid:
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
     race: bool = False
     """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race."""
+    snapshot_every: Frames | None = None
+    """Frames between snapshots of all agents, which evaluate, watch, inspect, export and analyse take with --at."""
     small: bool = False
     """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others, unless
     --set or their row changes the network."""
@@ -75,7 +77,7 @@ class Grid:
             axes["rates"] = [number("--rates", text) for text in self.rates]
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         check_given_once(axes, overrides)
-        grid = {"race": self.race, "seeds": seeds} | axes
+        grid = {"race": self.race, "snapshot_every": self.snapshot_every, "seeds": seeds} | axes
         return Run.create(env, method, self.frames, overrides, self.episodes, **grid)
 
     def given(self) -> list[str]:

@@ -12,7 +12,7 @@ from splagger.analysis.options import Options
 from splagger.cli.formatting import show
 from splagger.cli.options import OutputFolder, WritableFile
 from splagger.errors import SettingError
-from splagger.ranges import Episodes, Several, TaskSeed
+from splagger.ranges import Episodes, FramesSoFar, Several, TaskSeed
 from splagger.tables import Table
 
 if TYPE_CHECKING:
@@ -24,6 +24,12 @@ Trust = Annotated[
     bool,
     tyro.conf.arg(
         help="Import and call what the run names, if its environment or method is not part of splagger."
+    ),
+]
+At = Annotated[
+    FramesSoFar | None,
+    tyro.conf.arg(
+        help="Take the snapshot nearest to this number of frames (see `train --snapshot-every`), not the last agent."
     ),
 ]
 
@@ -65,25 +71,50 @@ class Evaluate:
     """Seed of the agent; by default that of the agent with the highest final return."""
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
+    every_snapshot: bool = False
+    """Evaluate the agent at each of its snapshots (see `train --snapshot-every`): how it learned."""
     explore: bool = False
     """Sample actions, as in training, instead of taking the most likely ones."""
+    at: At = None
     trust: Trust = False
     elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import evaluate, load
 
+        if self.every_snapshot:
+            self._every_snapshot()
+            return
         if self.every_seed:
             self._every_seed()
             return
-        player = self.elsewhere.of(load(self.run, self.rate, self.seed, trust=self.trust))
+        player = self.elsewhere.of(
+            load(self.run, self.rate, self.seed, trust=self.trust, at=self.at)
+        )
         episodes, total = evaluate(player, self.tasks, explore=self.explore)
-        rows = [
-            (f"episode {k}", f"{s.mean:.3f} ± {s.margin:.3f}") for k, s in enumerate(episodes, 1)
-        ]
-        rows.append(("meta-episode", f"{total.mean:.3f} ± {total.margin:.3f}"))
-        title = f"{self.tasks} tasks, rate {player.point.rate:g}, seed {player.point.seed}"
+        rows = [(f"episode {k}", str(score)) for k, score in enumerate(episodes, 1)]
+        rows.append(("meta-episode", str(total)))
+        title = f"{self.tasks} tasks, {_which(player)}"
         show(Table(title, ("", "return, 95% interval"), rows))
+
+    def _every_snapshot(self) -> None:
+        from splagger.agents import evaluate, load, snapshots
+
+        if self.every_seed or self.at is not None:
+            other = "--every-seed" if self.every_seed else "--at"
+            raise SettingError(
+                f"--every-snapshot evaluates all snapshots of one agent; it takes no {other}"
+            )
+        rows, episodes = [], []
+        for at in snapshots(self.run) or [0]:  # without snapshots, `load` says how to make them
+            found = load(self.run, self.rate, self.seed, trust=self.trust, at=at)
+            player = self.elsewhere.of(found)
+            episodes, total = evaluate(player, self.tasks, explore=self.explore)
+            rows.append((f"{at:,}", *map(str, episodes), str(total)))
+        names = [f"episode {k}" for k in range(1, len(episodes) + 1)]
+        point = f"rate {player.point.rate:g}, seed {player.point.seed}"
+        title = f"{self.tasks} tasks, {point}: return, 95% interval"
+        show(Table(title, ("frames", *names, "meta-episode"), rows))
 
     def _every_seed(self) -> None:
         import numpy as np
@@ -93,11 +124,12 @@ class Evaluate:
 
         if self.rate is not None or self.seed is not None:
             raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")
-        players = [self.elsewhere.of(player) for player in load_seeds(self.run, self.trust)]
+        found = load_seeds(self.run, self.trust, self.at)
+        players = [self.elsewhere.of(player) for player in found]
         scores = [evaluate(player, self.tasks, explore=self.explore)[1] for player in players]
         rows = [
-            (f"seed {player.point.seed}", f"{s.mean:.3f} ± {s.margin:.3f}")
-            for player, s in zip(players, scores, strict=True)
+            (f"seed {player.point.seed}", str(score))
+            for player, score in zip(players, scores, strict=True)
         ]
         run, path = players[0].run, players[0].path
         if run is not None and path is not None and path.is_dir():
@@ -105,7 +137,8 @@ class Evaluate:
             rows += [(f"seed {seed}", "diverged, not evaluated") for seed in left]
         mean = estimate(lambda x: x.mean(axis=-1), np.array([s.mean for s in scores]))
         rows.append(("mean of seeds", interval(mean, ".3f")))
-        title = f"{self.tasks} tasks, rate {players[0].point.rate:g}, {len(players)} seeds"
+        seeds = f"rate {players[0].point.rate:g}, {len(players)} seeds{_age(players[0])}"
+        title = f"{self.tasks} tasks, {seeds}"
         show(Table(title, ("", "return per meta-episode, 95% interval"), rows))
 
 
@@ -125,15 +158,16 @@ class Export:
     """Seed of the agent; by default that of the agent with the highest final return."""
     half: bool = False
     """Store the parameters in half precision (float16), which halves the file. Agents compute in float32."""
+    at: At = None
     trust: Trust = False
 
     def __call__(self) -> None:
         from splagger.agents import load, save_agent
 
-        player = load(self.run, self.rate, self.seed, trust=self.trust)
+        player = load(self.run, self.rate, self.seed, trust=self.trust, at=self.at)
         save_agent(player, self.output, self.half)
         size = self.output.stat().st_size / 1e6
-        print(f"{self.output}: rate {player.point.rate:g}, seed {player.point.seed}, {size:.1f} MB")
+        print(f"{self.output}: {_which(player)}, {size:.1f} MB")
 
 
 @dataclass(frozen=True)
@@ -152,13 +186,16 @@ class Watch:
     """Learning rate of the agent; by default that of the agent with the highest final return."""
     seed: int | None = None
     """Seed of the agent; by default that of the agent with the highest final return."""
+    at: At = None
     trust: Trust = False
     elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
         from splagger.agents import load, watch
 
-        player = self.elsewhere.of(load(self.run, self.rate, self.seed, trust=self.trust))
+        player = self.elsewhere.of(
+            load(self.run, self.rate, self.seed, trust=self.trust, at=self.at)
+        )
         total = watch(player, self.output, self.task_seed)
         print(f"{self.output}: a meta-episode with a return of {total:.2f}")
 
@@ -190,3 +227,12 @@ class Analyse:
             draw = pictures.get(folder.parent.name, draw_analysis)
             for picture in draw(folder):
                 print(picture)
+
+
+def _which(player: "Player") -> str:
+    """Returns which agent of a run this is, as titles show it."""
+    return f"rate {player.point.rate:g}, seed {player.point.seed}{_age(player)}"
+
+
+def _age(player: "Player") -> str:
+    return "" if player.at is None else f", at {player.at:,} frames"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Runs = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
 
 # Options of a grid whose runs keep the registered settings.
-RANKED = ("--rates", "--seeds", "--first-seed", "--frames", "--race", "--full")
+RANKED = ("--rates", "--seeds", "--first-seed", "--frames", "--race", "--snapshot-every", "--full")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from splagger.cli.inspect_commands import Elsewhere, OtherEnv, Trust
+from splagger.cli.inspect_commands import At, Elsewhere, OtherEnv, Trust
 from splagger.cli.options import WritableFile
 from splagger.ranges import TaskSeed
 
@@ -42,6 +42,7 @@ class Inspect:
     """Learning rate of the agents; by default that of the agent with the highest final return."""
     seed: int | None = None
     """Seed of the agents; by default that of the agent with the highest final return."""
+    at: At = None
     trust: Trust = False
     elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
@@ -50,7 +51,8 @@ class Inspect:
         from splagger.inspection import inspect
         from splagger.inspection.api import check_players
 
-        found = (load(path, self.rate, self.seed, trust=self.trust) for path in self.agents)
+        chosen = {"trust": self.trust, "at": self.at}
+        found = (load(path, self.rate, self.seed, **chosen) for path in self.agents)
         players = [self.elsewhere.of(player) for player in found]
         check_players(players)
         worth = not self.no_interventions

@@ -62,6 +62,7 @@ def sweep(
     episodes: int | None = None,
     vary: Mapping[str, Sequence[Any]] | None = None,
     race: bool = False,
+    snapshot_every: Number | None = None,
     **axes: Number | Sequence[Number],
 ) -> "pandas.DataFrame":
     """Trains each method on each environment; returns all curves in one frame.
@@ -89,7 +90,8 @@ def sweep(
     for values in combinations({} if vary is None else vary, settings):
         check_given_once(axes, {**settings, **values})
         for env, method in itertools.product(all_envs, all_methods):
-            run = Run.create(env, method, frames, {**settings, **values}, episodes, race, **grid)
+            given = {**settings, **values}
+            run = Run.create(env, method, frames, given, episodes, race, snapshot_every, **grid)
             experiments[run.folder(out)] = run, values
     train_all([run for run, _ in experiments.values()], out, save_every=save_every, on=launcher)
     return pandas.concat(

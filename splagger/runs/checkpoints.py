@@ -1,4 +1,7 @@
-"""Checkpoints: the whole training state of all members of a run, as named arrays under digests."""
+"""Checkpoints, from which training continues, and snapshots, the agents at points of training.
+
+Both hold all members of a run, as named arrays under digests.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from splagger.errors import RunError
+from splagger.errors import RunError, one_line
 from splagger.files.array_file import read_arrays, write_arrays
 from splagger.files.storage import warn
 from splagger.runs.checkpoint_files import checkpoint_path, remove_superseded
 from splagger.runs.curves import CURVES
-from splagger.runs.folder import CHECKPOINTS, RECORD, RunFolder
+from splagger.runs.folder import CHECKPOINTS, RECORD, SNAPSHOTS, RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves, named_shapes
 from splagger.runs.record import RunRecord
 
@@ -30,6 +33,13 @@ class Checkpoint(NamedTuple):
     state: Any
     record: RunRecord | None = None
     curves: str | None = None
+
+
+class Snapshot(NamedTuple):
+    """The agents of all members; leaves have a leading member axis."""
+
+    agent: Any
+    normalizers: Any
 
 
 def save_checkpoint(
@@ -71,6 +81,33 @@ def restore_checkpoint(
         f"no checkpoint in {folder.path / CHECKPOINTS} can be read ({reason}); they are damaged or belong "
         "to another version. Nothing was changed; --force starts the run over"
     ) from failure
+
+
+def save_snapshot(folder: RunFolder, update: int, state: Any) -> None:
+    """Writes the agents after an update: of a training state, the part that acts."""
+    path = folder.path / SNAPSHOTS
+    path.mkdir(parents=True, exist_ok=True)
+    leaves = named_leaves(state, tuple(f"{name}." for name in Snapshot._fields))
+    write_arrays(checkpoint_path(path, update), leaves, folder.confirm)
+
+
+def restore_snapshot(folder: RunFolder, update: int, example: Any) -> Snapshot:
+    """Returns the agents after an update; `example` gives structure and shapes of a training state."""
+    path = checkpoint_path(folder.path / SNAPSHOTS, update)
+    wanted = Snapshot(example.agent, example.normalizers)
+    try:
+        return from_named_leaves(wanted, read_arrays(path, named_shapes(wanted)))
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{path} is damaged or belongs to another version ({one_line(error)}); load another snapshot"
+        ) from error
+
+
+def remove_snapshots(folder: RunFolder, after: int) -> None:
+    """Removes the snapshots of later updates, which training makes again."""
+    for update in folder.snapshots():
+        if update > after:
+            checkpoint_path(folder.path / SNAPSHOTS, update).unlink(missing_ok=True)
 
 
 def _read(path: Path, update: int, example: Any) -> Checkpoint:

@@ -65,6 +65,12 @@ def is_from_this_package(kind: type | types.FunctionType) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
+def consists_of_ours(value: Any) -> bool:
+    """Returns whether the class of a dataclass, such as an aggregator, and those of all inside it belong to this package."""
+    inner = (part for part in vars(value).values() if dataclasses.is_dataclass(part))
+    return is_from_this_package(type(value)) and all(map(consists_of_ours, inner))
+
+
 @ft.cache
 def _float_fields(kind: type) -> frozenset[str]:
     """The fields that hold floats, whose whole values may be written as integers: skip=1 is skip=1.0."""

@@ -4,6 +4,7 @@ runs/<env>/<method>/<digest>/
   run.json        everything needed to make the run again, and its progress
   curves.csv      one row per evaluation and member
   checkpoints/    the whole training state, see `splagger.runs.checkpoints`; with copies of the two files above
+  snapshots/      the agents at points of training, if asked for
   tensorboard/    the curves as event files
   progress.json   how far a run is since its last checkpoint, see `splagger.status`
   owner/          describes the process that is training here, if any, see `splagger.files.lock`
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import pandas
 
 RECORD, OWNER, CHECKPOINTS, EVENTS = "run.json", "owner", "checkpoints", "tensorboard"
+SNAPSHOTS = "snapshots"
 PROGRESS = "progress.json"
 
 
@@ -57,6 +59,10 @@ class RunFolder:
     def saved_updates(self) -> list[int]:
         """Returns the updates that have a checkpoint, oldest first."""
         return saved_updates(self.path / CHECKPOINTS)
+
+    def snapshots(self) -> list[int]:
+        """Returns the updates that have a snapshot, in order."""
+        return saved_updates(self.path / SNAPSHOTS)
 
     def record(self) -> RunRecord:
         """Reads run.json, or its copy in the newest checkpoint if that is newer or run.json is damaged."""
@@ -125,7 +131,7 @@ class RunFolder:
                     f"another process is training in {self.path} ({error.holder or 'it is just starting'}); "
                     "wait for it, or choose another --out"
                 ) from None
-            for folder in (self.path, self.path / CHECKPOINTS):
+            for folder in (self.path, self.path / CHECKPOINTS, self.path / SNAPSHOTS):
                 remove_leftovers(folder)
             try:
                 yield
@@ -139,7 +145,7 @@ class RunFolder:
 
     def clear(self) -> None:
         """Removes everything that a run wrote, except the lock."""
-        for name in (CHECKPOINTS, EVENTS):
+        for name in (CHECKPOINTS, SNAPSHOTS, EVENTS):
             shutil.rmtree(self.path / name, ignore_errors=True)
         for name in (RECORD, CURVES, f"{CURVES}.gz", PROGRESS):
             (self.path / name).unlink(missing_ok=True)
@@ -173,7 +179,7 @@ def walk(root: str | Path, strict: bool = True) -> Iterator[tuple[Path, list[str
             yield Path(name), below, files
             links = {folder for folder in below if os.path.islink(os.path.join(name, folder))}
             tops += [os.path.join(name, folder) for folder in sorted(links)]
-            below[:] = sorted(set(below) - {CHECKPOINTS, EVENTS} - links)
+            below[:] = sorted(set(below) - {CHECKPOINTS, SNAPSHOTS, EVENTS} - links)
 
 
 def find_run(path: str | Path) -> RunFolder:

@@ -12,13 +12,17 @@ import numpy as np
 _name = ft.partial(jax.tree_util.keystr, simple=True, separator=".")
 
 
-def named_leaves(tree: Any) -> dict[str, np.ndarray]:
-    """Returns the leaves of a tree by their path; random keys become plain numbers."""
+def named_leaves(tree: Any, prefixes: tuple[str, ...] = ("",)) -> dict[str, np.ndarray]:
+    """Returns the leaves of a tree by their path; random keys become plain numbers.
+
+    - `prefixes`: only leaves whose path begins with one of these.
+    """
 
     def plain(leaf):
         return np.asarray(jr.key_data(leaf) if _is_key(leaf) else leaf)
 
-    return {_name(path): plain(leaf) for path, leaf in _leaves(tree)}
+    named = ((_name(path), leaf) for path, leaf in _leaves(tree))
+    return {name: plain(leaf) for name, leaf in named if name.startswith(prefixes)}
 
 
 def named_shapes(tree: Any) -> dict[str, np.ndarray]:

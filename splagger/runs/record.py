@@ -162,6 +162,7 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
         ("episodes", int),
         ("overrides", Mapping),
         ("race", bool),
+        ("snapshot_every", int | float),
     ):
         value = arguments.get(name)
         if value is not None and not _has_type(value, kind):

@@ -5,7 +5,7 @@ import itertools
 import math
 import shlex
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from splagger.agent import check_precision
-from splagger.aggregators import AbstractAggregator, check_aggregator, check_parameters
+from splagger.aggregators import check_aggregator, check_parameters
 from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
 from splagger.envs import MetaEnv, check_env
@@ -25,7 +25,7 @@ from splagger.ppo.settings import MAX_UPDATES, Config
 from splagger.ranges import Frames, Members, check
 from splagger.registry import EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
-from splagger.runs.describe import digest_of, is_from_this_package, plain
+from splagger.runs.describe import consists_of_ours, digest_of, plain
 from splagger.runs.record import as_text
 from splagger.runs.settings import check_mapping, override, without_numpy
 from splagger.tables import lookup
@@ -53,6 +53,7 @@ class Run:
     overrides: tuple[tuple[str, Any], ...] = ()
     method_path: str = ""  # "package.module:name" of a method that is not in `METHODS`
     race: bool = False  # rates that are clearly behind stop early
+    snapshot_every: int | None = None  # frames between snapshots; not part of the digest
 
     @classmethod
     def create(
@@ -63,6 +64,7 @@ class Run:
         overrides: Mapping[str, Any] | None = None,
         episodes: int | np.integer | None = None,
         race: bool = False,
+        snapshot_every: Number | None = None,
         **axes: Any,
     ) -> "Run":
         """Looks up names, fills in defaults from the environment's row and the method, and checks everything.
@@ -73,6 +75,7 @@ class Run:
         - `overrides`: maps settings ("ppo.…", "env.…", "network.…", "method.…") to their new values.
         - `episodes`: episodes per task.
         - `race`: stop rates that are clearly behind at 10, 25 and 50% of training, see `splagger.training.race`.
+        - `snapshot_every`: frames between snapshots, the agents that are kept during training.
         - `axes`: values of any axis of `AXES` by its plural (rates, seeds, kl_weights, …). `seeds` may be a count.
         """
         check_precision()
@@ -86,6 +89,8 @@ class Run:
             settings |= _settings(row)
         frames = row.frames if frames is None else frames
         check("frames", frames, Frames)
+        if snapshot_every is not None:
+            check("snapshot_every", snapshot_every, Frames)
         run = cls(
             row,
             chosen,
@@ -94,6 +99,7 @@ class Run:
             tuple(sorted(settings.items())),
             method if isinstance(method, str) and ":" in method else "",
             race,
+            snapshot_every and int(snapshot_every),
         )
         run._check()
         return run
@@ -162,6 +168,7 @@ class Run:
             **{axis.plural: self.values(axis.plural) for axis in AXES},
             "overrides": dict(self.overrides),
             **({"race": True} if self.race else {}),
+            **({"snapshot_every": self.snapshot_every} if self.snapshot_every else {}),
         }
 
     def command(self) -> str:
@@ -182,6 +189,7 @@ class Run:
         words += ["--seeds", str(count)] if count != PAPER_SEEDS else []
         words += ["--frames", str(self.frames)] if self.frames != self.row.frames else []
         words += ["--race"] if self.race else []
+        words += ["--snapshot-every", str(self.snapshot_every)] if self.snapshot_every else []
         if ":" in self.row.name and not any(k.startswith("network.") for k, _ in self.overrides):
             words += ["--full"]  # without it, the network would depend on the machine
         if self.overrides:
@@ -193,6 +201,14 @@ class Run:
         """Names a member in run.json; an axis newer than the run only if it is swept."""
         named = [a for a in AXES if not a.newer or len(self.values(a.plural)) > 1]
         return ",".join(f"{axis.name}={getattr(point, axis.name)!r}" for axis in named)
+
+    def has_snapshot(self, update: int) -> bool:
+        """Whether the agents are kept after this evaluation: the one before training, and the first after every `snapshot_every` frames."""
+        if self.snapshot_every is None:
+            return False
+        batch, interval = self.row.ppo.batch, self.row.ppo.eval_interval
+        before = (update - interval) * batch // self.snapshot_every
+        return update == 0 or update * batch // self.snapshot_every > before
 
     def _updates(self) -> int:
         """The number of updates: whole evaluation intervals, at least one."""
@@ -215,7 +231,8 @@ class Run:
             )
         self._check_axes_matter()
         if self.method.skip < 1:
-            _check_aggregator(self.method.aggregator)
+            aggregator = self.method.aggregator  # the tests of this package cover its own
+            (check_parameters if consists_of_ours(aggregator) else check_aggregator)(aggregator)
         check_fit(self.method, self.row.network)
         self._check_environment()
 
@@ -280,15 +297,3 @@ def _default_episodes(name: str) -> int | None:
 def _settings(row: EnvRow) -> dict[str, Any]:
     """The overrides that turn the name of a Gymnasium environment into this environment."""
     return row.env.settings() if isinstance(row.env, GymEnv) else {}
-
-
-def _check_aggregator(aggregator: AbstractAggregator) -> None:
-    """Checks the laws of an aggregator, unless the tests of this package cover it."""
-    (check_parameters if _is_tested(aggregator) else check_aggregator)(aggregator)
-
-
-def _is_tested(aggregator: AbstractAggregator) -> bool:
-    """Whether the aggregator and all aggregators inside it belong to this package, whose tests cover them."""
-    parts = vars(aggregator).values()
-    inner: Sequence = [part for part in parts if isinstance(part, AbstractAggregator)]
-    return is_from_this_package(type(aggregator)) and all(map(_is_tested, inner))

@@ -30,6 +30,7 @@ def train(
     save_every: Number = SAVE_EVERY,
     episodes: int | None = None,
     race: bool = False,
+    snapshot_every: Number | None = None,
     on_metrics: OnMetrics | None = None,
     **axes: Number | Sequence[Number],
 ) -> "pandas.DataFrame":
@@ -48,13 +49,23 @@ def train(
     - `save_every`: seconds between checkpoints.
     - `episodes`: episodes per task.
     - `race`: stop rates that are clearly behind at 10, 25 and 50% of training.
+    - `snapshot_every`: frames between snapshots of all agents, which `splagger.load(folder, at=FRAMES)` returns.
     - `on_metrics`: is called with each new row of the curves, a dictionary, for W&B, MLflow or any other logger.
     - `axes`: other axes to sweep: `entropy_weights`, `kl_weights`, `temperatures`.
 
     The path of the run folder is in the frame's `attrs["folder"]`; `splagger.load` takes it.
     """
     run = Run.create(
-        env, method, frames, settings, episodes, race, rates=rates, seeds=seeds, **axes
+        env,
+        method,
+        frames,
+        settings,
+        episodes,
+        race,
+        snapshot_every,
+        rates=rates,
+        seeds=seeds,
+        **axes,
     )
     check_given_once(axes, settings)
     folder, _ = execute(run, out, force, save_every, show, on_metrics)

@@ -1,4 +1,4 @@
-"""Opens the folder of a run: what to train is decided here, and failures say what was kept."""
+"""Opens the folder of a run: what to train is decided here, and errors say what was kept and how to continue."""
 
 import contextlib
 from collections.abc import Iterator
@@ -6,7 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from splagger.errors import DivergedError, RunError
+import jax
+
+from splagger.bridges import unwrapped_errors
+from splagger.errors import DivergedError, EnvError, RunError, one_line
 from splagger.files.storage import writing
 from splagger.runs.folder import RunFolder
 from splagger.runs.provenance import provenance
@@ -73,3 +76,23 @@ def writing_run(folder: RunFolder) -> Iterator[None]:
             f"cannot write to {folder.path} ({error.strerror or error}); {kept}: free some space and run the "
             "same command again"
         ) from error
+
+
+@contextlib.contextmanager
+def advice() -> Iterator[None]:
+    """Turns an error of the environment, or a lack of memory, into a RunError that says how to continue."""
+    try:
+        with unwrapped_errors():
+            yield
+    except EnvError as error:
+        raise RunError(
+            f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
+            "the same command again to continue"
+        ) from error
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise RunError(
+            f"out of memory ({one_line(error)}). Other programs may use the {jax.default_backend().upper()}: end them "
+            "and run the same command again, which continues from the last checkpoint. Or train fewer seeds or rates at a time"
+        ) from None

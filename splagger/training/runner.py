@@ -3,20 +3,23 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 import numpy as np
 
 from splagger import hosts
-from splagger.bridges import unwrapped_errors
-from splagger.errors import EnvError, Interrupted, RunError, SettingError, kind_of, one_line
+from splagger.errors import Interrupted, RunError, SettingError, kind_of
 from splagger.files.storage import sha256
 from splagger.ranges import Seconds, check
-from splagger.runs.checkpoints import restore_checkpoint, save_checkpoint
+from splagger.runs.checkpoints import (
+    remove_snapshots,
+    restore_checkpoint,
+    save_checkpoint,
+    save_snapshot,
+)
 from splagger.runs.curves import format_curves, parse_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves
@@ -27,7 +30,7 @@ from splagger.tables import count
 from splagger.training import progress
 from splagger.training.events import Events
 from splagger.training.health import Health
-from splagger.training.opening import failure, open_run, writing_run
+from splagger.training.opening import advice, failure, open_run, writing_run
 from splagger.training.program import Program, States, compile_grid
 from splagger.training.race import Race
 from splagger.training.stopping import AbandonedError, StopRequest
@@ -101,6 +104,7 @@ class Execution:
                 while self.update < self.config.updates and not stopped and self.health.alive:
                     state = self._block(program, state, events, stop)
                     program, state = self._race(program, state)
+                    self._keep(program, state)
                     # The last checkpoint is written below: it says that the run is finished.
                     is_due = (
                         self.update < self.config.updates
@@ -161,6 +165,7 @@ class Execution:
             )
         self._append(metrics, None)
         self.view.untrained([float(r) for r in metrics["return"]])
+        self._keep(program, state)
         return state
 
     def _resume(self, program: Program) -> tuple[Program, States]:
@@ -169,6 +174,8 @@ class Execution:
         - `program`: that of all members. If some have stopped in a race, a smaller one is returned.
         """
         found = hosts.from_first(lambda: self._read(program.example))
+        if hosts.is_first():
+            remove_snapshots(self.folder, after=-1 if found is None else found[0])
         if found is None:
             self.record = replace(self.record, raced={})
             return program, None
@@ -236,6 +243,15 @@ class Execution:
             if events:
                 with writing_run(self.folder):
                     events.add(point, row)
+
+    def _keep(self, program: Program, state: States) -> None:
+        """Writes a snapshot if one is due. It comes before the checkpoint, so that resumed runs lack none."""
+        if not self.run.has_snapshot(self.update) or not self.health.alive:
+            return
+        whole = self.race.whole(program.pack(state))
+        if hosts.is_first():
+            with writing_run(self.folder):
+                save_snapshot(self.folder, self.update, whole)
 
     def _save(self, state: Any, done: bool = False) -> None:
         """Writes a checkpoint with everything in it, then the copies of curves and record in the run folder."""
@@ -310,29 +326,9 @@ def execute(
             reporter = stack.enter_context(Reporter(folder, run.config.updates, record.update))
         else:
             reporter = on_metrics = None
-        with _advice():
+        with advice():
             Execution(run, folder, record, save_every, view, on_metrics, reporter).work()
     return folder, True
-
-
-@contextlib.contextmanager
-def _advice() -> Iterator[None]:
-    """Turns an error of the environment, or a lack of memory, into a RunError that says how to continue."""
-    try:
-        with unwrapped_errors():
-            yield
-    except EnvError as error:
-        raise RunError(
-            f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
-            "the same command again to continue"
-        ) from error
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        raise RunError(
-            f"out of memory ({one_line(error)}). Other programs may use the {jax.default_backend().upper()}: end them "
-            "and run the same command again, which continues from the last checkpoint. Or train fewer seeds or rates at a time"
-        ) from None
 
 
 def _ordered(values: dict[str, float]) -> dict[str, float]:
