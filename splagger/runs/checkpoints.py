@@ -103,6 +103,12 @@ def restore_snapshot(folder: RunFolder, update: int, example: Any) -> Snapshot:
         ) from error
 
 
+def snapshot_size(example: Any) -> int:
+    """Returns the bytes of a snapshot of such a training state."""
+    shapes = named_shapes(Snapshot(example.agent, example.normalizers))
+    return sum(array.nbytes for array in shapes.values())
+
+
 def remove_snapshots(folder: RunFolder, after: int) -> None:
     """Removes the snapshots of later updates, which training makes again."""
     for update in folder.snapshots():

@@ -19,6 +19,7 @@ from splagger.runs.checkpoints import (
     restore_checkpoint,
     save_checkpoint,
     save_snapshot,
+    snapshot_size,
 )
 from splagger.runs.curves import format_curves, parse_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
@@ -50,6 +51,7 @@ TRAINING_METRICS = (
 )
 
 
+LARGE = 1e9  # bytes of snapshots from which on their size is printed
 OnMetrics = Callable[[dict[str, Any]], Any]
 
 
@@ -85,6 +87,7 @@ class Execution:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
         self.group = compile_grid(self.config, self.race.groups[0])
         program, state = self._resume(self.race.program(self.group))
+        self._note_snapshots(program)
         events = self._events() if hosts.is_first() else None
         with StopRequest(self.view) as stop:  # also of further signals while it saves
             self._work(program, state, events, stop)
@@ -243,6 +246,16 @@ class Execution:
             if events:
                 with writing_run(self.folder):
                     events.add(point, row)
+
+    def _note_snapshots(self, program: Program) -> None:
+        """Says how large the snapshots will be, if they are large."""
+        if self.run.snapshot_every is None:
+            return
+        left, ppo = self.config.updates - self.update, self.config.ppo
+        number = 1 + min(left // ppo.eval_interval, left * ppo.batch // self.run.snapshot_every)
+        size = snapshot_size(program.example)
+        if number * size > LARGE:
+            self.view.note(f"{number:,} snapshots of {size / 1e6:,.0f} MB each")
 
     def _keep(self, program: Program, state: States) -> None:
         """Writes a snapshot if one is due. It comes before the checkpoint, so that resumed runs lack none."""

@@ -214,6 +214,16 @@ def test_commands_about_snapshots(kept, tmp_path, capsys):
         assert f"it takes no {other.partition('=')[0]}" in capsys.readouterr().err
 
 
+def test_the_size_of_many_snapshots_is_announced(kept, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runner, "LARGE", 0)
+    runner.execute(tiny(snapshot_every=EVERY), tmp_path, show="lines")
+    (size,) = {path.stat().st_size for path in (kept.path / "snapshots").iterdir()}
+    leaves = restore_snapshot(kept, 0, example())
+    arrays = sum(leaf.nbytes for leaf in jax.tree.leaves(leaves))
+    assert 0.5 * size < arrays < size
+    assert f"3 snapshots of {arrays / 1e6:,.0f} MB each" in "".join(capsys.readouterr())
+
+
 def test_analyses_of_snapshots(kept, tmp_path, capsys):
     subject = trained_subject(kept.path, every_seed=True, at=EVERY)
     assert subject.origin.endswith(", at 400 frames")
