@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Key
 
 from splagger.agent import Actor, Agent, Normalizers
 from splagger.agents.interface import SavedInterface, needs_env
@@ -16,6 +17,7 @@ from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError, kind_of
 from splagger.memory import Transition
 from splagger.methods import METHODS
+from splagger.ppo.train import NOISE_STREAM
 from splagger.ranges import Episodes, as_flag, check
 from splagger.registry import EnvRow
 from splagger.runs.run import Point, Run
@@ -50,7 +52,7 @@ class Player:
         self.changes = dict(changes or {})  # what differs from the environment in training
         self.row = row or (run.row if run else None)  # of `env`, without changes of its settings
         self.at = at  # the frames of its snapshot; None for the last agent of a run
-        self._key = jr.key(seed)
+        self._key = random_key(seed)
         self._actor = jax.jit(Agent.actor)(agent)
         self._act, self._observe = jax.jit(_act, static_argnums=5), jax.jit(Actor.observe)
         self.reset()
@@ -167,6 +169,14 @@ class Player:
                 f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
             )
         return obs
+
+
+def random_key(seed: int) -> Key[Array, ""]:
+    """Returns the key from which a player draws its random numbers.
+
+    It is not `jr.key(seed)`, from which a loop may draw those of its environment.
+    """
+    return jr.fold_in(jr.key(seed), NOISE_STREAM)
 
 
 def as_player(value: Any) -> Player:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from splagger.agents.player import Player, as_player
+from splagger.agents.player import Player, as_player, random_key
 from splagger.bridges import unwrapped_errors
 from splagger.envs.meta import MetaEnv
 from splagger.errors import RunError, SettingError
@@ -27,7 +27,7 @@ def record(player: Player, seed: int = 0) -> tuple[list[np.ndarray], float]:
     if not 0 <= seed < 2**31:
         raise SettingError(f"task_seed must be between 0 and 2³¹ - 1, got {seed}")
     player = as_player(player)
-    before, player._key = player._key, jr.key(seed)  # of sampled latents
+    before, player._key = player._key, random_key(seed)  # of sampled latents
     try:
         return _play(player, seed)
     finally:

@@ -12,7 +12,7 @@ import numpy as np
 from splagger.agents.player import Player
 from splagger.analysis.permutation import prefix_permutation
 from splagger.envs import EndlessTMaze, MineMaze, TMaze
-from splagger.inspection.trace import Change, Trace, trace
+from splagger.inspection.trace import Change, Trace, first_neurons, trace
 from splagger.memory import Memory, SequenceModel, Transition
 from splagger.nn import Linear
 
@@ -64,15 +64,18 @@ def _frozen_parts(model: SequenceModel) -> Iterator[Intervention]:
     aggregation, projection = model.aggregation, model.projection
     if not (0 < aggregation.skip < aggregation.width and isinstance(projection, Linear)):
         return
-    read = aggregation.aggregator.read
     weight = projection.weight[:, aggregation.skip :]
-    nothing = weight @ read(aggregation.start())
+    first = weight @ first_neurons(model)[aggregation.skip :]
+
+    def seen(step, memory):
+        """The part of the output that comes from the aggregator."""
+        return first if step == 0 else weight @ aggregation.aggregator.read(memory.aggregate)
 
     def without_aggregate(step, memory, past):
-        return memory._replace(output=memory.output - weight @ read(memory.aggregate) + nothing)
+        return memory._replace(output=memory.output - seen(step, memory) + first)
 
     def without_bypass(step, memory, past):
-        return memory._replace(output=weight @ read(memory.aggregate) + projection.bias)
+        return memory._replace(output=seen(step, memory) + projection.bias)
 
     yield Intervention(
         "aggregate frozen",

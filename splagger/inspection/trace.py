@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from splagger.agent import Agent, Normalizers
 from splagger.agents.player import Player
@@ -18,7 +18,7 @@ from splagger.bridges import unwrapped_errors
 from splagger.envs.protocol import ShowsSignal, follows
 from splagger.memory import Memory, SequenceModel, Transition
 from splagger.policy.distributions import Categorical, ProductOfCategoricals
-from splagger.ppo.train import FRESH_STREAM
+from splagger.ppo.train import FRESH_STREAM, NOISE_STREAM
 
 _held = jax.jit(held_over_time, static_argnums=2)
 
@@ -94,8 +94,9 @@ def trace(
     agent, unchanged, change = player.agent, change is None, change or Change()
     model, memory = _prepared(agent)
     key, reset_key = jr.split(jr.fold_in(jr.key(task_seed), FRESH_STREAM))
+    latent_key = jr.fold_in(jr.key(task_seed), NOISE_STREAM)  # independent of the environment's keys
     state = _reset(env, reset_key)
-    neurons = _empty_neurons(model)
+    neurons = first_neurons(model)
     rows, memories, frames, past, done = [], [], [], [], False
     while not done:
         if draw:
@@ -103,7 +104,8 @@ def trace(
         memory = change.recall(len(rows), memory, past)
         memories.append(memory)
         key, step_key = jr.split(key)
-        row = _decide(agent, memory, state.obs, step_key, player.normalizers)
+        noise_key = jr.fold_in(latent_key, len(rows))
+        row = _decide(agent, memory, state.obs, noise_key, player.normalizers)
         action = row.action if actions is None else jnp.asarray(actions[len(rows)])
         before = state.obs
         state, out = _step(env, step_key, state, action)
@@ -159,10 +161,10 @@ def _remember(model: SequenceModel, memory: Memory, transition: Transition):
     return Memory(encoder, aggregate, model.projection(neurons)), e, neurons
 
 
-def _empty_neurons(model: SequenceModel):
-    """Returns the neurons before the first transition: zeros, and what the aggregator reads from nothing."""
-    read = model.aggregation.aggregator.read(model.aggregation.start())
-    return jnp.concatenate([jnp.zeros(model.aggregation.skip), read])
+def first_neurons(model: SequenceModel) -> Float[Array, " D"]:
+    """Returns the neurons before the first transition: those of one all-zero input, see `SequenceModel.start`."""
+    _, e = model.encoder.step(model.encoder.start(), jnp.zeros(model.encoder.input_size), False)
+    return model.aggregation.step(model.aggregation.start(), e, False)[1]
 
 
 def _stack(env, model: SequenceModel, rows: list[_Row], memories, frames) -> Trace:

@@ -15,6 +15,7 @@ import pytest
 import splagger
 from splagger.agent import build
 from splagger.agents import Player
+from splagger.agents.player import random_key
 from splagger.envs import EndlessTMaze, MetaEnv, MineMaze
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
@@ -81,7 +82,9 @@ def test_every_maximum_is_the_value_of_the_step_that_set_it(traced):
     for t, i in np.ndindex(*set_by.shape):
         step = set_by[t, i]
         assert step < t
-        if step < 0:
+        if t == 0:  # the empty memory shows an input of zeros
+            assert step == -1
+        elif step < 0:
             assert held[t, i] == 0
         else:
             assert held[t, i] == held[step + 1, i] > held[step, i]
@@ -131,22 +134,55 @@ def test_every_intervention_has_an_outcome(player, traced):
 def test_a_frozen_part_of_the_memory_is_that_of_an_empty_one(player, traced):
     model, actions = player.agent.memory, list(traced.action)
     cases = {case.name: case for case in interventions(player, traced, 3, 17)}
-    skip, later = (
-        traced.skip,
-        slice(1, None),
-    )  # the empty memory's output is that of an all-zero input
-    empty = np.asarray(model.aggregation.aggregator.read(model.aggregation.start()))
+    skip = traced.skip
     for name, part, value in (
         ("bypass frozen", slice(None, skip), 0.0),
-        ("aggregate frozen", slice(skip, None), empty),
+        ("aggregate frozen", slice(skip, None), traced.neurons[0, skip:]),
     ):
         neurons = traced.neurons.copy()
         neurons[:, part] = value
         expected = jax.vmap(model.projection)(jnp.asarray(neurons))
         found = trace(player, 3, change=cases[name].change, actions=actions)
-        np.testing.assert_allclose(found.output[later], expected[later], atol=1e-5)
-        assert np.abs(found.output - traced.output)[later].max() > 0.01
+        np.testing.assert_allclose(found.output, expected, atol=1e-5)
+        assert np.abs(found.output - traced.output).max() > 0.01
         np.testing.assert_array_equal(found.neurons, traced.neurons)  # the memory itself goes on
+
+
+def test_neurons_project_to_the_output_of_every_step(player, traced):
+    """Also before the first transition, where the memory shows an input of zeros."""
+    expected = jax.vmap(player.agent.memory.projection)(jnp.asarray(traced.neurons))
+    np.testing.assert_allclose(traced.output, expected, atol=1e-5)
+
+
+class Draws(splagger.envs.Bandit):
+    """A bandit that pays what it draws from its key, whatever the action."""
+
+    def step(self, key, task, state, action):
+        after = super().step(key, task, state, action)
+        return after[0], after[1]._replace(reward=jr.uniform(key))
+
+
+def test_sampled_latents_do_not_know_the_environments_random_numbers():
+    run = tiny(env=MetaEnv(Draws(arms=2), episodes=1), method="pearl", overrides={}, rates=(1e-3,))
+    config = run.config
+    agent = build(jr.key(0), config.method, config.interface, config.network)
+    player = Player(agent, agent.normalizers(), run.row.meta, run.points[0], run=run)
+    correlations = []
+    for seed in range(3):
+        found = trace(player, seed)
+        noise = np.asarray(found.latent)  # mean and deviation change slowly, so this is the noise
+        correlations += [np.corrcoef(z, found.reward)[0, 1] for z in noise.T]
+    assert np.abs(correlations).max() < 0.5 and np.std(found.latent, axis=0).min() > 0
+
+
+def test_players_do_not_draw_the_numbers_of_a_loop_with_the_same_seed(player):
+    """A loop that splits `jr.key(0)` for its environment must not meet the player's own numbers."""
+    mine, loop = random_key(0), jr.key(0)
+    for _ in range(3):
+        mine, drawn = jr.split(mine)
+        loop, step = jr.split(loop)
+        assert not np.array_equal(jr.key_data(drawn), jr.key_data(step))
+    assert not np.array_equal(jr.key_data(player._key), jr.key_data(jr.key(0)))
 
 
 def test_memories_without_a_split_have_no_parts_to_freeze(pearl):
