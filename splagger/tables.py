@@ -1,9 +1,9 @@
 """Tables: lookup of rows by name, and tables as text or Markdown."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from splagger.errors import SettingError
 
@@ -44,14 +44,29 @@ def listed(items: Iterable[str], most: int = 3) -> str:
     return ", ".join(items[:most]) + more
 
 
-def differing(rows: Sequence[Sequence[str]]) -> list[str]:
+def differing(
+    rows: Sequence[Sequence[str]],
+    kinds: Sequence[Any] = (),
+    default: Callable[[int, str], str | None] = lambda row, name: None,
+) -> list[list[str]]:
     """Returns the words of each row that not all rows share.
 
+    - `kinds`: of each row, such as its environment and method.
+    - `default`: returns the value of a setting that row `row` lacks and another one of its kind has, as NAME=VALUE.
+
     >>> differing([("width=64", "skip=0"), ("width=64", "skip=1"), ("width=64",)])
-    ['skip=0', 'skip=1', '']
+    [['skip=0'], ['skip=1'], []]
+    >>> differing([("skip=0",), (), ()], ("a", "a", "b"), lambda row, name: "0.5")
+    [['skip=0'], ['skip=0.5'], []]
     """
     shared = set(rows[0]).intersection(*rows) if rows else set()
-    return [", ".join(word for word in row if word not in shared) for row in rows]
+    kept = [[word for word in row if word not in shared] for row in rows]
+    names = [[word.partition("=")[0] for word in row if "=" in word] for row in kept]
+    for i, kind in enumerate(kinds):
+        others = (name for j, found in enumerate(names) if kinds[j] == kind for name in found)
+        lacks = dict.fromkeys(name for name in others if name not in names[i])
+        kept[i] += [f"{name}={value}" for name in lacks if (value := default(i, name)) is not None]
+    return kept
 
 
 @dataclass(frozen=True)

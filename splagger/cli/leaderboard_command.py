@@ -110,7 +110,8 @@ class Leaderboard:
     def _train(self) -> None:
         from splagger.launchers import train_all
 
-        Sweep(self.envs, self.methods, self.grid, self.runs[0], jobs=self.jobs, where=self.where)()
+        sweep = {"envs": self.envs, "methods": self.methods, "grid": self.grid}
+        Sweep(**sweep, out=self.runs[0], jobs=self.jobs, where=self.where)()
         train_all(self.fresh_runs(), self.runs[0], on=self.where.launcher(self.jobs))
 
     def fresh_runs(self) -> "list[Run]":

@@ -5,7 +5,7 @@ import json
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
@@ -18,9 +18,6 @@ from splagger.errors import SettingError
 from splagger.ranges import Count, Jobs, Seconds, Seeds
 from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table
-
-if TYPE_CHECKING:
-    pass
 
 Positional = tyro.conf.Positional
 
@@ -66,7 +63,7 @@ class Train:
         show(summary_table([folder]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sweep:
     """Train several methods on several environments; finished runs are skipped."""
 

@@ -9,6 +9,7 @@ from splagger.paper_numbers import PAPER
 from splagger.plots.styles import style_of
 from splagger.runs.analyses import AnalysisKey
 from splagger.runs.folder import RunFolder
+from splagger.runs.record import setting_of
 from splagger.stats.estimates import Estimate, interval
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.recorded import RecordedRun
@@ -23,12 +24,13 @@ Results = list[tuple[Claim, Verdict]]
 def summary_table(folders: list[RunFolder]) -> Table:
     """Returns one row per run folder: the best rate by mean return over training, and its returns."""
     found = [summarize(folder) for folder in folders]
-    settings = differing([one.settings for one in found])
+    default = lambda row, name: setting_of(found[row].plan, name)  # noqa: E731
+    settings = differing([s.settings for s in found], [(s.env, s.method) for s in found], default)
     rows = [
         (
             s.env,
             s.method,
-            words,
+            ", ".join(words),
             f"{s.rate:g}",
             f"{s.mean_return:.2f}",
             f"{s.final_return:.2f} ({count(s.seeds, 'seed')})",

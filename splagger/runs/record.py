@@ -10,6 +10,7 @@ from typing import Any
 from splagger.errors import RunError, one_line
 from splagger.files.storage import digest_of
 from splagger.runs.axes import AXES
+from splagger.zoo.recipes import COMPACT
 
 DIGEST = "sha256"  # the field with the digest of all others
 
@@ -196,12 +197,31 @@ def in_words(overrides: Mapping[str, Any]) -> tuple[str, ...]:
 
     >>> in_words({"env.kwargs": '{"goal": 3}', "network.hidden": [64, 32]})
     ('goal=3', 'network.hidden=64,32')
+    >>> in_words(COMPACT | {"ppo.clip": 0.1})
+    ('ppo.clip=0.1', 'compact network')
     """
     found: list[str] = []
+    compact = {name: as_text(value) for name, value in COMPACT.items()}
+    is_compact = compact.items() <= {k: as_text(v) for k, v in overrides.items()}.items()
     for name, value in overrides.items():
+        if is_compact and name in compact:
+            continue
         pairs = _arguments(value) if name == "env.kwargs" else {name: value}
         found += [f"{key}={as_text(one)}" for key, one in pairs.items()]
+    found += ["compact network"] * is_compact
     return tuple(word if word.isprintable() else repr(word) for word in found)
+
+
+def setting_of(plan: Mapping[str, Any], name: str) -> str | None:
+    """Returns a setting of a described run as tables show it; None if it has none of that name.
+
+    >>> setting_of({"ppo": {"clip": 0.05}}, "ppo.clip")
+    '0.05'
+    """
+    group, _, field = name.partition(".")
+    part = plan.get("environment" if group == "env" else group)
+    value = part.get(field) if isinstance(part, Mapping) else None
+    return None if value is None or isinstance(value, Mapping) else as_text(value)
 
 
 def _arguments(text: Any) -> dict[str, Any]:

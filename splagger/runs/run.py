@@ -27,7 +27,7 @@ from splagger.registry import EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.describe import consists_of_ours, digest_of, plain
 from splagger.runs.record import as_text
-from splagger.runs.settings import check_mapping, override, without_numpy
+from splagger.runs.settings import changed, check_mapping, override, without_numpy
 from splagger.tables import lookup
 
 Number = float | int
@@ -82,8 +82,10 @@ class Run:
         row = resolve(env)
         row = row if episodes is None else row.with_meta(episodes=without_numpy(episodes))
         check_mapping("settings", overrides or {}, '{"ppo.steps": 80}')
-        settings: dict[str, Any] = _settings(row) | without_numpy(dict(overrides or {}))
-        row, chosen = override(row, _method(method), settings)
+        own, before = _settings(row), (row, _method(method))
+        settings: dict[str, Any] = own | without_numpy(dict(overrides or {}))
+        row, chosen = override(*before, settings)
+        settings = own | changed(settings, before, (row, chosen))
         if "env.kwargs" in settings:  # recorded in one spelling
             del settings["env.kwargs"]
             settings |= _settings(row)

@@ -47,6 +47,24 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
     return row.with_meta(env=new["env"]), new["method"]
 
 
+def changed(
+    settings: Mapping[str, Any], before: tuple[EnvRow, Method], after: tuple[EnvRow, Method]
+) -> dict[str, Any]:
+    """Returns the settings whose value differs between two pairs of a row and a method."""
+
+    def value(path, row, method):
+        group, _, name = path.partition(".")
+        return getattr({"env": row.env, "method": method}.get(group) or getattr(row, group), name)
+
+    def differs(path):
+        old, new = value(path, *before), value(path, *after)
+        return (
+            type(old) is not type(new) or old != new
+        )  # an array of a custom environment has no such value
+
+    return {path: given for path, given in settings.items() if differs(path)}
+
+
 def without_numpy(value: Any) -> Any:
     """Returns the value with numbers and lists of Python instead of those of NumPy and JAX.
 

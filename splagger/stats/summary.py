@@ -1,6 +1,7 @@
 """The summary of a run: its best rate, final return and speed."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from splagger.runs.folder import RunFolder
 from splagger.stats.estimates import at_the_end
@@ -18,7 +19,8 @@ class RunSummary(NamedTuple):
     seeds: int
     frames_per_second: float | None
     folder: str
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...]
+    plan: Mapping[str, Any]
 
 
 def summarize(folder: RunFolder) -> RunSummary:
@@ -38,4 +40,5 @@ def summarize(folder: RunFolder) -> RunSummary:
         record.frames_per_second,
         str(folder.path),
         record.settings,
+        record.plan,
     )

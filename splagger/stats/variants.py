@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,16 +10,18 @@ from typing import Any
 
 from splagger.errors import RunError
 from splagger.runs.axes import PLURALS
+from splagger.runs.record import setting_of
 from splagger.stats.members import Members, Settings, pool, trained_twice
 from splagger.stats.recorded import Part, RecordedRun, that_count
 from splagger.stats.selection import Chosen, unbiased
-from splagger.tables import count, listed
+from splagger.tables import count, differing, listed
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A method with its settings, on a task."""
 
+    plan: Mapping[str, Any]  # the description of its newest run
     task: str  # the environment with all its settings
     env: str
     method: str
@@ -27,7 +29,7 @@ class Variant:
     members: Members
     folder: str  # the name of the newest run folder
     anneals: bool  # whether the learning rate falls during training
-    trained: int  # frames of the longest run, of which `members` has those that all runs share
+    trained: int  # frames of the longest run; those of `members` are those that all runs share
     notes: tuple[str, ...]  # runs and curves that do not count
 
     @cached_property
@@ -36,11 +38,16 @@ class Variant:
         return unbiased(self.members)
 
     def distinguishing(self, others: Sequence["Variant"]) -> list[str]:
-        """Returns the settings that not all of `others` share."""
-        common = set(self.settings) if len(others) > 1 else set()
-        for other in others:
-            common &= set(other.settings)
-        return [word for word in self.settings if word not in common]
+        """Returns the settings that not all of `others` share, or all if there are no others.
+
+        Where only others have a setting, it is shown with the value that it has here.
+        """
+        if len(others) < 2:
+            return list(self.settings)
+        default = lambda row, name: setting_of(others[row].plan, name)  # noqa: E731
+        kinds = [(other.env, other.method) for other in others]
+        words = differing([other.settings for other in others], kinds, default)
+        return words[others.index(self)]
 
 
 def variants(runs: Sequence[RecordedRun]) -> list[Variant]:
@@ -96,6 +103,7 @@ def _by_settings(group: list[RecordedRun], extra: list[str]) -> Iterator[Variant
         counted = that_count(found)
         parts, last = [members for _, members in counted], counted[-1][0]
         yield Variant(
+            last.record.plan,
             _task(last),
             *last.name,
             (*changed, *words, *extra),

@@ -25,8 +25,9 @@ def status_table(rows: Sequence[Row]) -> Table:
     states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     experiments = "1 experiment" if len(rows) == 1 else f"{len(rows)} experiments"
     title = f"{experiments}: {states}" if rows else experiments
-    settings = differing([row.settings for row in rows])
-    cells = [_cells(*both) for both in zip(rows, settings, strict=True)]
+    kinds = [(row.env, row.method) for row in rows]
+    settings = differing([row.settings for row in rows], kinds, lambda row, name: "default")
+    cells = [_cells(row, ", ".join(words)) for row, words in zip(rows, settings, strict=True)]
     table = Table(title, (*HEAD, ""), cells)
     return table if any(settings) else table.without("settings")
 

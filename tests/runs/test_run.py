@@ -68,6 +68,15 @@ def test_digest_does_not_change_where_a_default_is_spelled_out(name, value):
     assert tiny(overrides=SETTINGS | {name: value}).digest == tiny().digest
 
 
+@pytest.mark.parametrize("given", ["100", 100])
+def test_a_setting_that_is_the_default_is_no_setting(given):
+    """Otherwise, a value of --vary that is the default would keep the run out of figures and rankings."""
+    run = Run.create("t-ls", "splagger", overrides={"env.length": given, "method.skip": "0.5"})
+    assert run == Run.create("t-ls", "splagger") and "--set" not in run.command()
+    both = Run.create("t-ls", "splagger", overrides={"ppo.clip": "0.05", "ppo.epochs": "3"})
+    assert both.overrides == (("ppo.epochs", "3"),)
+
+
 def test_digest_does_not_change_with_the_frames():
     assert tiny(frames=80_000).digest == tiny().digest
 

@@ -10,6 +10,8 @@ import pytest
 import splagger
 from splagger.cli import main
 from splagger.errors import RunError
+from splagger.report.tables import summary_table
+from splagger.runs.folder import RunFolder
 from tests.synthetic import learning, write_run
 
 CUSTOM = "gym:Custom-v0"
@@ -100,8 +102,20 @@ def test_other_settings_are_other_variants(tmp_path):
     custom(tmp_path, "pearl", 5.0, "swept", kl_weights=(1.0, 0.1), overrides={})
     found = splagger.compare(tmp_path)
     assert found["settings"].tolist() == [
-        "ppo.clip=0.3", "kl weight 0.1", "kl weight 1", "env.max_steps=9",
+        "ppo.clip=0.3", "kl weight 0.1", "kl weight 1", "env.max_steps=9, ppo.clip=0.05",
     ]  # fmt: skip
+
+
+def test_a_varied_setting_is_shown_where_it_has_its_default(tmp_path):
+    """But not for other methods, which may not have been varied."""
+    for clip in (0.05, 0.3):
+        overrides = {"ppo.clip": clip} if clip != 0.05 else {}
+        custom(tmp_path, "splagger", 9.0 - clip, f"clip {clip}", clip=clip, overrides=overrides)
+    write_run(tmp_path, CUSTOM, "rnn", learning(4.0))
+    found = splagger.compare(tmp_path)
+    assert found["settings"].tolist() == ["ppo.clip=0.05", "ppo.clip=0.3", ""]
+    folders = [RunFolder(tmp_path / CUSTOM / "splagger" / f"clip {c}") for c in (0.05, 0.3)]
+    assert [row[2] for row in summary_table(folders).rows] == ["ppo.clip=0.05", "ppo.clip=0.3"]
 
 
 def test_other_tasks_are_not_compared(tmp_path):
