@@ -68,7 +68,7 @@ class Leaderboard:
         show(scores_table(board))
         show(standings_table(board))
         if board.left_out:
-            print(f"\n  {board.left_out}; `splagger compare` shows them")
+            print(f"\n  {board.left_out}")
         for path in write_leaderboard(board, self.out):
             print(path)
 
@@ -95,14 +95,11 @@ class Leaderboard:
 
     def _check_ranked(self) -> None:
         """Raises a SettingError if what will be trained cannot be ranked."""
-        from splagger.stats.leaderboard import scale_of
+        from splagger.stats.ranked import scale_of, unscaled
 
         for env in self.envs:
             if scale_of(env) is None:
-                raise SettingError(
-                    f"{env} has no known scale, so it cannot be ranked; train it by `splagger sweep`, and compare methods "
-                    "by `splagger compare`"
-                )
+                raise SettingError(unscaled(env))
         methods = list(map(_registered_name, self.methods))
         if self.reference and _registered_name(self.reference) not in methods:
             raise SettingError(f"--reference {self.reference} is not one of --methods {methods}")

@@ -66,8 +66,7 @@ def lacking(evidence: Evidence, *all_series: Series, cut: bool = False) -> str:
 
 def over_shared_frames(evidence: Evidence, *all_series: Series) -> list[Chosen]:
     """Returns the choice of each series that has enough seeds, all cut to the frames of the shortest."""
-    found = [members for s in all_series if (members := evidence.members(s))]
-    last = min((members.frames[-1] for members in found), default=np.inf)
+    last = evidence.shared_frames(*all_series)
     return [chosen for s in all_series if (chosen := enough(evidence, s, last))]
 
 

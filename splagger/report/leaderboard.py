@@ -37,7 +37,7 @@ def scores_table(board: Leaderboard) -> Table:
 
 def tasks_table(board: Leaderboard) -> Table:
     """Returns one row per method and task."""
-    head = ("environment", "method", "score at the end", "rate", "seeds")
+    head = ("environment", "method", "score at the end", "rate", "seeds", "frames")
     rows = [_task_row(cell) for cell in board.cells]
     return Table("By task", (*head, f"frames to {SOLVED:g}", "frames/s"), rows)
 
@@ -50,6 +50,7 @@ def _task_row(cell: Cell) -> tuple[str, ...]:
         interval(estimate(interquartile_mean, cell.end)),
         f"{cell.chosen.rate:g}",
         cell.chosen.seeds,
+        f"{cell.chosen.frames[-1]:,.0f}",
         f"{reached:,.0f}" if math.isfinite(reached) else "not reached",
         f"{cell.speed:,.0f}" if cell.speed else "–",
     )
@@ -70,10 +71,11 @@ def _page(board: Leaderboard) -> str:
     about = (
         "Scores are returns, 0 for a random policy and 1 for the reference policy of each task. Each method is shown at "
         "its best learning rate, on seeds on which the rate was not chosen where there are any. The methods of a task "
-        "are compared over the frames that all of them have. Intervals are 95% bootstrap intervals; seeds are "
-        "resampled within each task."
+        "are compared over the frames that all of them have. Curves are smoothed over a tenth of these for the frames to "
+        f"a score of {SOLVED:g}. Intervals are 95% bootstrap intervals; seeds are resampled within each task."
     )
-    parts = ["# Leaderboard", about, "![Leaderboard](leaderboard.png)"]
+    parts = ["# Leaderboard", about, *[board.left_out] * bool(board.left_out)]
+    parts += ["![Leaderboard](leaderboard.png)"]
     for one in (standings_table(board), scores_table(board), tasks_table(board)):
         parts += [f"## {one.title}", one.markdown()]
     return "\n\n".join(parts) + "\n"

@@ -58,7 +58,11 @@ def comparison_tables(found: Any) -> list[Table]:
                 seeds_in_words(row.seeds, row.source, row.diverged),
                 interval(Estimate(row.training, row.training_low, row.training_high)),
                 interval(Estimate(row.end, row.end_low, row.end_high)),
-                f"{row.probability:.2f}" if row.probability == row.probability else "",
+                "reference"
+                if row.is_reference
+                else f"{row.probability:.2f}"
+                if row.probability == row.probability
+                else "",
             )
             for row in part.astype({"probability": float}).itertuples()
         ]
@@ -70,16 +74,22 @@ def comparison_tables(found: Any) -> list[Table]:
 
 def comparison_notes(found: Any) -> Iterator[str]:
     """Yields what a reader of `comparison_tables` must know: what was cut, left out or repeated."""
+    yield from filter(None, [found.attrs.get("left_out")])
     for env, part in found.groupby("env", sort=False):
         cut = part[part["frames"] < part["trained_frames"]]
         same = part[part["frames"].isin(cut["frames"])]  # of the same task
-        shortest = same[same["trained_frames"] == same["trained_frames"].min()]["method"]
+        shortest = same[same["shared_frames"] == same["shared_frames"].min()]
         if len(cut):
-            yield f"{env}: compared over the frames that all runs have; the shortest: {', '.join(shortest)}"
+            names = (
+                " ".join(filter(None, (row.method, row.settings))) for row in shortest.itertuples()
+            )
+            yield f"{env}: compared over the frames that all runs have; the shortest: {', '.join(names)}"
         if any(cut["annealed"]):
             yield f"{env}: learning rates are annealed, so a run that is cut is at another rate than one that ended"
         for row in part[part["notes"] != ""].itertuples():
             yield f"{env}, {' '.join(filter(None, (row.method, row.settings)))}: {row.notes}"
+    if any(found["seeds"] == 1):
+        yield "one seed gives neither an interval nor a probability; train several (--seeds)"
     if any(found["diverged"]):
         yield "agents that diverged count with their return before training from then on"
     if set(found["source"]) - {ONE_RATE}:

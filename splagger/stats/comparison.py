@@ -15,8 +15,10 @@ from splagger.stats.estimates import (
     over_training,
 )
 from splagger.stats.evidence import Evidence
+from splagger.stats.recorded import RecordedRun
 from splagger.stats.selection import Chosen, unbiased
 from splagger.stats.variants import Variant, variants
+from splagger.tables import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -33,20 +35,24 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
       these count with their return before training.
     - `settings`: the settings that not all methods share.
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
-    - `frames`, `trained_frames`: frames per run that are compared, and that were trained.
+    - `is_reference`: whether the others of its task are compared with this row.
+    - `frames`, `trained_frames`: frames per run that are compared, and that the longest of its runs was trained for;
+      `shared_frames` are those that all of its runs have.
     - `annealed`: whether the learning rate falls during training. Then a run that is cut does not show what a shorter
       run would have earned.
     - `notes`: runs and curves that do not count, and why.
 
     Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single
-    seed there is neither an interval nor a probability.
+    seed there is neither an interval nor a probability. The frame's `attrs["left_out"]` names runs that have only begun.
 
     Raises a RunError if there are no runs, or none of `reference`.
     """
     import pandas
 
     runs = Evidence.read_every(*roots).runs
-    compared = _at_common_length(variants(runs))
+    every = variants(runs)
+    trained = _trained(every)
+    compared = _at_common_length(trained)
     merit = lambda v: float(interquartile_mean(over_training(compared[v].curves)))  # noqa: E731
     found = sorted(compared, key=lambda v: (v.env, v.task, -merit(v)))
     methods = {v.method for v in found}
@@ -61,7 +67,25 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
         neighbors = [v for v in found if v.env == one.env]
         rivals = [v for v in neighbors if v.task == one.task]
         rows.append(_row(one, neighbors, _reference(rivals, reference), compared))
-    return pandas.DataFrame(rows)
+    frame = pandas.DataFrame(rows)
+    frame.attrs["left_out"] = _left_out(runs, [one for one in every if one not in trained])
+    return frame
+
+
+def _trained(found: list[Variant]) -> list[Variant]:
+    """Returns the variants that were evaluated after training began; all of a task where none was.
+
+    Otherwise, a run that has only begun would leave nothing to compare.
+    """
+    begun = {one.task for one in found if one.trained > 0}
+    return [one for one in found if one.trained > 0 or one.task not in begun]
+
+
+def _left_out(runs: list[RecordedRun], begun: list[Variant]) -> str:
+    """Returns which runs are not compared because they have only begun; empty if all are."""
+    names = [f"{run.path} (not evaluated yet)" for run in runs if not run.members]
+    names += [f"{one.method} on {one.env} (only evaluated before training)" for one in begun]
+    return f"not compared: {listed(names)}" if names else ""
 
 
 def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
@@ -101,6 +125,7 @@ def _row(
         "settings": ", ".join(one.distinguishing(neighbors)),
         "frames": int(chosen.frames[-1]),
         "trained_frames": one.trained,
+        "shared_frames": int(one.members.frames[-1]),
         "annealed": one.anneals,
         "rate": chosen.rate,
         "seeds": len(chosen.curves),
@@ -113,9 +138,15 @@ def _row(
         "end_low": end.low,
         "end_high": end.high,
         "reference": reference.method if reference else "",
+        "is_reference": one is reference,
         "probability": _probability(chosen, other),
-        "notes": "; ".join(one.notes),
+        "notes": "; ".join([*one.notes, *_early(one, chosen)]),
     }
+
+
+def _early(one: Variant, chosen: Chosen) -> list[str]:
+    is_untrained = bool(chosen.frames[-1] == 0 < one.trained)
+    return ["evaluated too seldom: compared before training"] * is_untrained
 
 
 def _probability(one: Chosen, other: Chosen) -> float | None:

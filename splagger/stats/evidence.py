@@ -93,7 +93,7 @@ class Evidence:
 
         Ignores runs with overridden settings, and short runs if there are longer ones.
         If the remaining runs disagree, only those that agree with the newest count.
-        A seed that was trained twice counts with its newer curve.
+        A seed that was trained twice counts with its newer curve, or with the longer of two that agree.
         """
         if series not in self._members:
             found = self._parts(series)
@@ -162,11 +162,24 @@ class Evidence:
         replaced = any(run is other for other in long)
         return "other settings than newer runs" if replaced else run.shortness
 
+    def shared_frames(self, *all_series: Series) -> float:
+        """Returns the last frame that all of them have, infinity if none was run."""
+        found = [members for series in all_series if (members := self.members(series))]
+        return min((float(members.frames[-1]) for members in found), default=np.inf)
+
+    def finished(self, series: Series) -> bool:
+        """Returns whether the runs that count for `series` have ended."""
+        return any(run.record.ended for run, _ in self._parts(series))
+
+    def schedules(self, *all_series: Series) -> list[int]:
+        """Returns the planned frames of all runs that count; empty if no learning rate is annealed."""
+        runs = [run for series in all_series for run, _ in self._parts(series)]
+        return [run.record.planned_frames for run in runs] if any(r.anneals for r in runs) else []
+
     def differ_in_schedule(self, *all_series: Series) -> bool:
         """Returns whether learning rates are annealed over different numbers of frames: then no frames are comparable."""
-        runs = [run for series in all_series for run, _ in self._parts(series)]
-        planned = [run.record.planned_frames for run in runs] or [0]
-        return any(run.anneals for run in runs) and min(planned) < COVERED * max(planned)
+        planned = self.schedules(*all_series) or [0]
+        return min(planned) < COVERED * max(planned)
 
     def as_in_paper(self, series: Series, until: float = np.inf) -> Chosen | None:
         """Returns the curves at the best rate on the seeds it was chosen on, as in the paper.
@@ -186,8 +199,16 @@ class Evidence:
         return None if members is None else selection.swept_rate(members, pilot and pilot[1])
 
     def first_fresh_seed(self, series: Series) -> int:
-        """Returns a seed above all that finished runs of `series` have; a run that was interrupted continues."""
-        found = [members for run, members in self._found(series) if run.record.ended]
+        """Returns a seed above all that finished runs of `series` have.
+
+        Runs that were interrupted continue with their own seeds, and so do short ones that can be extended.
+        """
+        long = [run for run, _ in that_count(self._found(series))]
+        found = [
+            members
+            for run, members in self._found(series)
+            if run.record.ended and (run in long or not run.can_be_extended)
+        ]
         used = max((seed for some in found for _, seed in some.returns), default=-1)
         return max(selection.FIRST_FRESH_SEED, used + 1)
 

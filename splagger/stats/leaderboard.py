@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError
-from splagger.paper_numbers import PROTOCOLS
 from splagger.stats.estimates import (
     Estimate,
     at_the_end,
@@ -19,9 +18,9 @@ from splagger.stats.estimates import (
     smooth,
 )
 from splagger.stats.evidence import Evidence, Series
+from splagger.stats.ranked import comparable, left_out_of, scale_of, unscaled
 from splagger.stats.returns import REFERENCE, recorded_series
 from splagger.stats.selection import Chosen
-from splagger.tables import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -78,8 +77,9 @@ def leaderboard(
     - `reference`: the method that the others are compared with; by default SplAgger, if it was run.
 
     Standings are over the tasks on which all methods were run, and over the frames of each task that all of them have.
-    Runs with other settings than the registered ones are not ranked, and neither are unfinished runs if there are
-    finished ones; `left_out` names them. Raises a RunError if there is no such task, or no run of `reference`.
+    Runs with other settings than the registered ones are not ranked. On a task with finished runs, unfinished ones are
+    not, and where learning rates are annealed, neither are shorter runs. `left_out` names all of these. Raises a RunError
+    if there is no such task, or no run of `reference`.
     """
     return leaderboard_of(Evidence.read_every(*roots), methods, envs, reference)
 
@@ -91,20 +91,27 @@ def leaderboard_of(
     reference: str | None = None,
 ) -> Leaderboard:
     """Returns the leaderboard of runs that were read already; see `leaderboard`."""
-    series = [s for s in recorded_series(evidence) if scale_of(s.env)]
-    series = [s for s in series if s.method in (methods or [s.method])]
-    series = [s for s in series if s.env in (envs or [s.env])]
-    left_out = _left_out(evidence, methods, envs)
+    asked = [
+        run
+        for run in evidence.runs
+        if run.record.env in (envs or [run.record.env])
+        and run.record.method in (methods or [run.record.method])
+    ]
+    known = {run.name for run in asked if scale_of(run.record.env)}
+    series = comparable(evidence, [s for s in recorded_series(evidence) if s.name in known])
+    left_out = left_out_of(evidence, asked, series)
     shortest = _shortest(evidence, series)
     cells = [_cell(evidence, one, shortest[one.env]) for one in series]
     names = list(dict.fromkeys(methods)) or list(dict.fromkeys(c.method for c in cells))
     have = {(cell.env, cell.method) for cell in cells}
     tasks = dict.fromkeys(cell.env for cell in cells)
+    for env in envs:
+        if scale_of(env) is None:
+            raise RunError(unscaled(env))
     missing = [env for env in envs if env not in tasks]
     if missing:
-        raise RunError(
-            f"no ranked run on {', '.join(missing)}; there are {', '.join(tasks) or 'none'}"
-        )
+        there = f"no ranked run on {', '.join(missing)}; there are {', '.join(tasks) or 'none'}"
+        raise RunError(there + (f"; {left_out}" if left_out else ""))
     shared = [env for env in tasks if all((env, name) in have for name in names)]
     if not shared:
         raise RunError(_nothing_shared(have, names) + (f"; {left_out}" if left_out else ""))
@@ -114,28 +121,6 @@ def leaderboard_of(
     standings = [_standing(name, shared, cells, reference) for name in names]
     standings.sort(key=lambda standing: -standing.end.value)
     return Leaderboard(cells, shared, standings, reference, left_out)
-
-
-def _left_out(evidence: Evidence, methods: Sequence[str], envs: Sequence[str]) -> str:
-    """Returns which runs of these methods on these tasks are not ranked, and why; empty if all are."""
-    asked = (
-        run
-        for run in evidence.runs
-        if scale_of(run.record.env)
-        and run.record.env in (envs or [run.record.env])
-        and run.record.method in (methods or [run.record.method])
-    )
-    reasons = ((run.path, evidence.not_counted(run)) for run in asked)
-    found = listed(f"{path} ({reason})" for path, reason in reasons if reason)
-    return f"not ranked: {found}" if found else ""
-
-
-def scale_of(env: str) -> tuple[float, float] | None:
-    """Returns the returns that count as 0 and as 1, if they are known."""
-    protocol = PROTOCOLS.get(env)
-    if protocol is None or protocol.random is None or protocol.reference is None:
-        return None
-    return protocol.random, protocol.reference
 
 
 def normalized(env: str, returns: np.ndarray) -> np.ndarray:

@@ -36,6 +36,11 @@ class RecordedRun(NamedTuple):
         return bool(self.record.plan.get("ppo", {}).get("anneal"))
 
     @property
+    def can_be_extended(self) -> bool:
+        """Whether more frames continue this run, see `Run.can_be_extended`."""
+        return not (self.anneals or {"updates", "race"} & set(self.record.plan))
+
+    @property
     def changed(self) -> dict[str, Any]:
         """The settings that differ from the registered ones of the environment and the method."""
         protocol, episodes = PROTOCOLS.get(self.record.env), self.record.plan.get("episodes")

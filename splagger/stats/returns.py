@@ -60,7 +60,7 @@ def _probability(evidence: Evidence, series: Series) -> float | None:
     found = [members for one in pair if (members := evidence.members(one))]
     if len(found) < 2 or series.method == REFERENCE or evidence.differ_in_schedule(*pair):
         return None
-    until = min(members.frames[-1] for members in found)
+    until = evidence.shared_frames(*pair)
     chosen = [c for one in pair if (c := evidence.unbiased(one, until))]
     return float(improvement(*(over_training(one.curves) for one in chosen)))
 
@@ -68,16 +68,22 @@ def _probability(evidence: Evidence, series: Series) -> float | None:
 def across(evidence: Evidence, methods: Sequence[str]) -> tuple[list[str], dict[str, Estimate]]:
     """Returns environments, and each method's interquartile mean of normalized returns over training, over all seeds.
 
-    The environments are those with a known scale on which all `methods` were run. Each has the same weight, however
-    many seeds were trained on it. Seeds are resampled within each.
+    The environments are those with a known scale on which all `methods` were run, and are compared over the frames that
+    all of them have. Each has the same weight, however many seeds were trained on it. Seeds are resampled within each.
     """
     have = {series.name for series in recorded_series(evidence)}
-    envs = [env for env in SCALES if all((env, method) in have for method in methods)]
+    of_env = {env: [Series(env, method) for method in methods] for env in SCALES}
+    envs = [
+        env
+        for env, series in of_env.items()
+        if have.issuperset(s.name for s in series) and not evidence.differ_in_schedule(*series)
+    ]
     if not envs:
         return [], {}
     found = {}
+    until = {env: evidence.shared_frames(*of_env[env]) for env in envs}
     for method in methods:
-        chosen = [(SCALES[env], evidence.unbiased(Series(env, method))) for env in envs]
+        chosen = [(SCALES[e], evidence.unbiased(Series(e, method), until[e])) for e in envs]
         scores = [(over_training(c.curves) - s.guess) / (s.best - s.guess) for s, c in chosen if c]
         found[method] = estimate(interquartile_mean_of_strata, *scores)
     return envs, found

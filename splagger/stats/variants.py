@@ -29,7 +29,7 @@ class Variant:
     members: Members
     folder: str  # the name of the newest run folder
     anneals: bool  # whether the learning rate falls during training
-    trained: int  # frames of the longest run; those of `members` are those that all runs share
+    trained: int  # frames of the longest run; `members` have those that all runs share
     notes: tuple[str, ...]  # runs and curves that do not count
 
     @cached_property

@@ -10,7 +10,7 @@ import pytest
 import splagger
 from splagger.cli import main
 from splagger.errors import RunError
-from splagger.report.tables import summary_table
+from splagger.report.tables import comparison_tables, summary_table
 from splagger.runs.folder import RunFolder
 from tests.synthetic import learning, write_run
 
@@ -116,6 +116,46 @@ def test_a_varied_setting_is_shown_where_it_has_its_default(tmp_path):
     assert found["settings"].tolist() == ["ppo.clip=0.05", "ppo.clip=0.3", ""]
     folders = [RunFolder(tmp_path / CUSTOM / "splagger" / f"clip {c}") for c in (0.05, 0.3)]
     assert [row[2] for row in summary_table(folders).rows] == ["ppo.clip=0.05", "ppo.clip=0.3"]
+
+
+def test_a_run_that_has_only_begun_does_not_end_the_comparison(tmp_path, capsys):
+    custom(tmp_path, "splagger", 9.0)
+    custom(tmp_path, "rnn", 4.0)
+    begun = lambda rate, seed: learning(4.0)(rate, seed)[:1]  # noqa: E731
+    write_run(tmp_path, CUSTOM, "lstm", begun, finished=False)
+    write_run(tmp_path, CUSTOM, "amrl", lambda rate, seed: np.zeros(0), finished=False, frames=0)
+    found = splagger.compare(tmp_path)
+    assert found["method"].tolist() == ["splagger", "rnn"] and found.loc[0, "frames"] > 1000
+    main(["compare", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "amrl/run (not evaluated yet), lstm on gym:Custom-v0 (only evaluated before" in printed
+    assert splagger.compare(tmp_path / CUSTOM / "lstm")["method"].tolist() == ["lstm"]
+
+
+def test_the_shortest_runs_are_named(tmp_path, capsys):
+    """Also if the same method has a longer one."""
+    for name, steps, seeds in (("long", 41, (0, 1)), ("short", 38, (2, 3))):
+        curve = lambda rate, seed, steps=steps: learning(9.0)(rate, seed)[:steps]  # noqa: E731
+        write_run(tmp_path, CUSTOM, "splagger", curve, name=name, seeds=seeds)
+    write_run(tmp_path, CUSTOM, "rnn", learning(4.0))
+    main(["compare", str(tmp_path)])
+    assert "all runs have; the shortest: splagger\n" in capsys.readouterr().out
+
+
+def test_the_reference_is_marked_among_several_settings_of_its_method(tmp_path, capsys):
+    for clip in (0.1, 0.3):
+        given = {"clip": clip, "overrides": {"ppo.clip": clip}}
+        custom(tmp_path, "splagger", 9.0 - clip, f"clip {clip}", **given)
+    found = splagger.compare(tmp_path)
+    assert found["is_reference"].tolist() == [True, False]
+    (head, *rows) = comparison_tables(found)[0].head, *comparison_tables(found)[0].rows
+    assert head[-1] == "P(more than splagger)" and [row[-1] for row in rows] == [
+        "reference",
+        "0.00",
+    ]
+    write_run(tmp_path / "one", CUSTOM, "rnn", learning(4.0), seeds=(0,))
+    main(["compare", str(tmp_path / "one")])
+    assert "one seed gives neither an interval nor a probability" in capsys.readouterr().out
 
 
 def test_other_tasks_are_not_compared(tmp_path):

@@ -14,6 +14,7 @@ from splagger.errors import RunError
 from splagger.plots.leaderboard import leaderboard_picture
 from splagger.report.leaderboard import scores_table, tasks_table
 from splagger.stats.estimates import interquartile_mean
+from splagger.stats.evidence import Evidence, Series
 from splagger.stats.leaderboard import THRESHOLDS, leaderboard, normalized, table
 from tests.synthetic import learning, write_run
 
@@ -110,7 +111,7 @@ def test_the_page_and_the_numbers_agree_on_the_frames_to_a_score(tmp_path):
     (cell,) = board.cells
     reached = table(board).set_index("env").loc["t-ls", "frames_to_reach"]
     assert reached in cell.reached
-    assert tasks_table(board).rows[0][5] == f"{reached:,.0f}"
+    assert tasks_table(board).rows[0][6] == f"{reached:,.0f}"
 
 
 def test_longer_runs_are_compared_over_the_frames_that_all_have(runs):
@@ -251,6 +252,60 @@ def test_runs_that_are_not_ranked_are_named(tmp_path, capsys):
         RunError, match=r"no run of rnn .*; not ranked: .*wide \(method.width=128\)"
     ):
         leaderboard(tmp_path, methods=["rnn", "lstm"])
+
+
+def test_a_run_that_has_only_begun_does_not_end_the_ranking(tmp_path):
+    write_run(tmp_path, "t-ls", "splagger", learning(16))
+    write_run(tmp_path, "t-ls", "cnp", learning(9))
+    before = leaderboard(tmp_path)
+    start = lambda rate, seed: learning(9)(rate, seed)[:1]  # noqa: E731
+    write_run(tmp_path, "t-ls", "rnn", start, finished=False)
+    after = leaderboard(tmp_path)
+    assert [s.end for s in after.standings] == [s.end for s in before.standings]
+    assert "rnn/run (unfinished, 0 frames)" in after.left_out
+    # Without finished runs, unfinished ones are ranked.
+    write_run(tmp_path / "other", "t-ls", "rnn", learning(9), finished=False)
+    assert [s.method for s in leaderboard(tmp_path / "other").standings] == ["rnn"]
+
+
+def test_annealed_runs_are_ranked_with_others_of_their_length(tmp_path):
+    write_run(tmp_path, "mc-ls", "splagger", learning(27), anneal=True)
+    short = lambda rate, seed: learning(27)(rate, seed)[:11]  # noqa: E731
+    write_run(tmp_path, "mc-ls", "rnn", short, anneal=True)
+    board = leaderboard(tmp_path)
+    assert [s.method for s in board.standings] == ["splagger"]
+    assert "rnn/run (annealed over fewer frames than others)" in board.left_out
+
+
+def test_tasks_without_a_scale_and_other_axes_are_named(tmp_path):
+    write_run(tmp_path, "t-ls", "splagger", learning(9))
+    write_run(tmp_path, "t-ls", "pearl", learning(9), kl_weights=(0.01,))
+    write_run(tmp_path, "gym:Mine-v0", "splagger", learning(9))
+    board = leaderboard(tmp_path)
+    assert [s.method for s in board.standings] == ["splagger"]
+    assert "gym:Mine-v0 (no known scale)" in board.left_out
+    assert "pearl/run (kl_weight=0.01)" in board.left_out
+    with pytest.raises(RunError, match="gym:Mine-v0 has no known scale, so it cannot be ranked"):
+        leaderboard(tmp_path, envs=["gym:Mine-v0"])
+
+
+def test_the_train_option_trains_and_ranks(tmp_path, capsys):
+    given = ["--envs", "t-ls-small", "--methods", "memoryless", "--rates", "1e-3", "3e-3"]
+    given += ["--seeds", "1", "--frames", "1", "--fresh", "1"]
+    main(["leaderboard", str(tmp_path), "--train", *given, "--out", str(tmp_path / "board")])
+    out = capsys.readouterr().out
+    assert "1 (fresh)" in out and (tmp_path / "board" / "leaderboard.md").is_file()
+
+
+def test_short_fresh_seeds_that_can_be_extended_are_trained_on(tmp_path):
+    rates = {"rates": (1e-3, 3e-3)}
+    write_run(tmp_path, "t-ls", "rnn", learning(9), **rates)
+    short = lambda rate, seed: learning(9)(rate, seed)[:21]  # noqa: E731
+    fresh = {"rates": (3e-3,), "seeds": range(100, 105), "name": "fresh"}
+    for race, first in ((False, 100), (True, 105)):
+        folder = write_run(tmp_path, "t-ls", "rnn", short, race=race, **fresh)
+        assert Evidence.read(tmp_path).first_fresh_seed(Series("t-ls", "rnn")) == first
+        shutil.rmtree(folder)
 
 
 def test_tasks_without_runs_are_named(tmp_path):
