@@ -32,10 +32,10 @@ class ByValue:
             found.update(np.ascontiguousarray(leaf).data)
         return found.hexdigest()
 
-    def describe(self) -> str:
-        """Returns the content as text, with the digest if long arrays are abbreviated in the text."""
+    def describe(self) -> dict[str, str]:
+        """Returns the content as text, and the digest if long arrays are abbreviated in the text."""
         text = repr(self.value)
-        return f"{text} {self.digest}" if "..." in text else text
+        return {"params": text} | ({"arrays": self.digest} if "..." in text else {})
 
 
 def strongly_typed(tree: Any) -> Any:

@@ -61,10 +61,10 @@ class GymnaxEnv(eqx.Module):
         task, params = self.task, self.parameters.describe()
         named = getattr(task, "__qualname__", "<no name>")
         label = f"{task.__module__}:{named}" if task else None
-        found = {"kind": "GymnaxEnv", "name": self.inner.name, "params": params, "task": label}
+        found = {"kind": "GymnaxEnv", "name": self.inner.name, "task": label, **params}
         if not self._is_known_by_name():
             found["environment"] = self.inner
-        return found | ({"task_code": task} if task and "<" in named else {})
+        return found | ({} if task is None or _is_module_level(task) else {"task_code": task})
 
     def _is_known_by_name(self) -> bool:
         """Whether `inner` is an environment of gymnax itself, made without arguments and in no wrapper."""
@@ -73,7 +73,7 @@ class GymnaxEnv(eqx.Module):
             return False
         try:
             default = kind()
-        except TypeError:  # a wrapper, or an environment that needs arguments
+        except Exception:  # a wrapper, or an environment that needs arguments or files
             return False
         return ByValue(vars(self.inner)) == ByValue(vars(default))
 
@@ -112,6 +112,13 @@ class GymnaxEnv(eqx.Module):
         action = action.reshape(space.shape)
         scaled = low + (jnp.clip(action, -1, 1) + 1) / 2 * (high - low)
         return jnp.where(jnp.isfinite(low) & jnp.isfinite(high), scaled, action)
+
+
+def _is_module_level(task: Callable[..., Any]) -> bool:
+    """Whether the name of a function says which one it is: not of lambdas, methods of objects, and those of a notebook."""
+    named = getattr(task, "__qualname__", "<no name>")
+    has_owner = getattr(task, "__self__", None) is not None
+    return not ("<" in named or has_owner or task.__module__ == "__main__")
 
 
 def from_gymnax(env: Any, params: Any = None, task: Callable[..., Any] | None = None) -> GymnaxEnv:

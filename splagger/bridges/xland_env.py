@@ -77,7 +77,7 @@ class XLandEnv(eqx.Module):
             "kind": "XLandEnv",
             "name": self.name,
             "environment": self.inner,
-            "params": self.parameters.describe(),
+            **self.parameters.describe(),
             "rulesets": found and {"count": found.value.num_rulesets(), "digest": found.digest},
         }
 

@@ -16,7 +16,7 @@ from splagger.ranges import type_hints
 
 # Newer fields are left out of the description at their defaults, so that old digests stay valid.
 NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
-NEWER_PARTS = ("environment", "task_code")  # of the descriptions of bridges
+NEWER_PARTS = ("environment", "task_code", "arrays")  # of the descriptions of bridges
 
 
 LIBRARIES = ("gymnax", "xminigrid")  # whose classes are known by their names, not by their code
@@ -92,25 +92,57 @@ def _content(value: Any, outer: tuple[int, ...] = ()) -> Any:
     outer = (*outer, id(value))
     if isinstance(value, list | tuple):
         return [_content(part, outer) for part in value]
+    if isinstance(value, set | frozenset):
+        return sorted(json.dumps(_content(part, outer), sort_keys=True) for part in value)
     if isinstance(value, dict):
         return {str(name): _content(part, outer) for name, part in value.items()}
     if hasattr(value, "__array__") and hasattr(value, "dtype"):
         return hashlib.sha256(str(_value(value)).encode()).hexdigest()[:10]
     if isinstance(value, ft.partial):
         return _content({"of": value.func, "given": value.args, **value.keywords}, outer)
+    if isinstance(value, types.ModuleType):
+        return value.__name__
     if function := _function(value):
-        code = hashlib.sha256(_text_of(function).encode()).hexdigest()[:10]
-        inside = _content([cell.cell_contents for cell in function.__closure__ or ()], outer)
-        return {"function": _path(function), "code": code, "inside": inside}
-    if isinstance(value, type):
+        owner = getattr(value, "__self__", None)
+        return _described(function, outer) | ({"of": _content(owner, outer)} if owner else {})
+    if isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
         return _path(value)
     library = type(value).__module__.partition(".")[0]
     code = {} if library in LIBRARIES else _code(type(value))
-    return {"kind": _path(type(value)), **code, **_content(getattr(value, "__dict__", {}), outer)}
+    return {"kind": _path(type(value)), **code, **_content(_attributes(value), outer)}
 
 
-def _path(named: type | types.FunctionType) -> str:
-    return f"{named.__module__}:{named.__qualname__}"
+def _described(function: types.FunctionType, outer: tuple[int, ...]) -> dict[str, Any]:
+    """A function as plain data: its name, its code, and the values of the variables around it."""
+    code = hashlib.sha256(_text_of(function).encode()).hexdigest()[:10]
+    inside = []
+    for cell in function.__closure__ or ():
+        try:
+            inside.append(_content(cell.cell_contents, outer))
+        except ValueError:  # a variable without a value
+            inside.append("empty")
+    return {"function": _path(function), "code": code, "inside": inside}
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object without those that it computed and kept; of one that has none, its text."""
+    kind = type(value)
+    slots = [name for base in kind.__mro__ for name in _names(base.__dict__.get("__slots__", ()))]
+    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    found |= getattr(value, "__dict__", {})
+    computed = lambda name: isinstance(getattr(kind, name, None), ft.cached_property)  # noqa: E731
+    text = repr(value)
+    is_plain = not (found or slots or hasattr(value, "__dict__") or " at 0x" in text)
+    return {"text": text} if is_plain else {k: v for k, v in found.items() if not computed(k)}
+
+
+def _names(slots: Any) -> list[str]:
+    names = [slots] if isinstance(slots, str) else list(slots)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _path(named: Any) -> str:
+    return f"{getattr(named, '__module__', '')}:{getattr(named, '__qualname__', named.__name__)}"
 
 
 def _code(kind: type) -> dict[str, str]:
@@ -183,8 +215,13 @@ def _value(value: Any) -> str | None:
     if isinstance(value, dict):
         return _value([*value.items()])
     if hasattr(value, "__array__") and hasattr(value, "dtype"):
+        if str(value.dtype).startswith("key<"):
+            from jax.random import key_data
+
+            return repr((str(value.dtype), key_data(value).tolist()))
         array = np.asarray(value)
-        return repr((str(array.dtype), array.shape, array.tobytes()))
+        data = array.tolist() if array.dtype == object else array.tobytes()
+        return repr((str(array.dtype), array.shape, data))
     return (
         repr(value)
         if isinstance(value, bool | int | float | complex | str | bytes | None)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools as ft
+import json
+import operator
 from types import SimpleNamespace
 
 import jax
@@ -123,6 +125,99 @@ def test_what_the_name_does_not_say_is_part_of_the_description():
     power = 3
     found += [describe(Named(), tasks[1])]
     assert len({digest_of(one) for one in found}) == len(found)
+
+
+class Holding(Runner):
+    """A runner with an attribute."""
+
+    def __init__(self, held):
+        self.held = held
+
+
+class Slots:
+    __slots__ = ("size",)
+
+    def __init__(self, size):
+        self.size = size
+
+    def sample(self, key, params):
+        return params
+
+
+PAIRS = (
+    ({1, 2}, {3}),
+    (range(2), range(5)),
+    (b"1", b"2"),
+    (slice(1), slice(2)),
+    (operator.add, operator.mul),
+    (np.add, np.multiply),
+    (Slots(1), Slots(2)),
+    (Slots(1).sample, Slots(2).sample),
+    (np.array([None, 1], object), np.array([None, 2], object)),
+    (jr.key(0), jr.key(1)),
+    (np, jnp),
+    (3 + 1j, 3 + 2j),
+)
+
+
+@pytest.mark.parametrize("one, other", PAIRS, ids=lambda value: type(value).__name__)
+def test_every_attribute_is_part_of_the_description(one, other):
+    found = [digest_of(plain(from_gymnax(Holding(held)))) for held in (one, other, one)]
+    assert found[0] == found[2] != found[1]
+
+
+def test_the_object_of_a_task_is_part_of_the_description():
+    tasks = Slots(1).sample, Slots(2).sample, Slots(1).sample
+    found = [digest_of(plain(from_gymnax(Runner(), task=task))) for task in tasks]
+    assert found[0] == found[2] != found[1]
+
+
+def test_a_task_of_a_script_or_notebook_is_described_by_its_code():
+    def named(body):
+        space = {"__name__": "__main__"}
+        exec(f"def task(key, params):\n    return {body}", space)
+        return plain(from_gymnax(Runner(), task=space["task"]))
+
+    assert digest_of(named("params")) == digest_of(named("params")) != digest_of(named("key"))
+    of_a_module = plain(from_gymnax(Runner(), task=sampled_by_name))
+    assert "task_code" not in of_a_module  # as in runs of earlier versions
+
+
+def sampled_by_name(key, params):
+    return params
+
+
+def test_variables_around_a_task_may_be_modules_or_have_no_value():
+    def make():
+        def task(key, params):
+            return jnp.asarray(later), jr.key(0)
+
+        module = jax
+        found = plain(from_gymnax(Runner(), task=lambda key, params: module.numpy.sin(task)))
+        later = 3
+        return found, later
+
+    assert json.dumps(make())
+
+
+def test_what_an_environment_computes_and_keeps_is_not_described():
+    class Lazy(Runner):
+        @ft.cached_property
+        def table(self):
+            return np.arange(3)
+
+    env = Lazy()
+    before = plain(from_gymnax(env))
+    assert env.table.size == 3 and plain(from_gymnax(env)) == before
+
+
+def test_long_arrays_among_the_parameters_are_described_by_a_digest():
+    tables = [np.where(np.arange(2000) == 1000, value, 0.0) for value in (1, 2)]
+    long = [SimpleNamespace(table=table) for table in tables]
+    found = [plain(from_gymnax(Runner(), params)) for params in long]
+    assert digest_of(found[0]) != digest_of(found[1]) and found[0]["params"] == found[1]["params"]
+    older = {k: v for k, v in found[0].items() if k not in NEWER_PARTS}
+    assert agrees({"environment": found[0]}, {"environment": older})
 
 
 def test_a_record_from_before_bridges_described_objects_agrees():

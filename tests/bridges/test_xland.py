@@ -186,7 +186,7 @@ def test_wrappers_and_their_settings_are_part_of_the_description():
     assert len({digest_of(one) for one in found}) == len(found)
     assert describe(Scaled(Guess(), 2)) == found[3] and json.loads(json.dumps(found)) == found
     arrays = [jnp.arange(5000).at[2500].set(value) for value in (0, 1)]  # abbreviated as text
-    assert len({describe(Guess(), goals)["params"] for goals in arrays}) == 2
+    assert len({describe(Guess(), goals)["arrays"] for goals in arrays}) == 2
     loop = Scaled(Guess(), 1)
     loop.weigh = loop
     assert describe(loop)["environment"]["weigh"] == "itself"
