@@ -61,10 +61,9 @@ class Player:
         if self.run is None:
             return f"Player({self.env}, {self.point})"
         point = f"rate {self.point.rate:g}, seed {self.point.seed}"
+        name = self.run.row.name if self.row is None else self.row.name
         age = "" if self.at is None else f", at {self.at:,} frames"
-        return (
-            f"Player({self.run.method.name} on {self.run.row.name}, {point}{age}, from {self.path})"
-        )
+        return f"Player({self.run.method.name} on {name}, {point}{age}, from {self.path})"
 
     def reset(self) -> None:
         """Empties the memory: a new task begins."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, UserError, one_line
-from splagger.runs.describe import agrees
+from splagger.runs.describe import agrees, differences
 from splagger.runs.record import check_arguments
 from splagger.runs.run import Number, Point, Run
-from splagger.tables import lookup
+from splagger.tables import listed, lookup
 
 
 def recreate(
@@ -38,9 +38,10 @@ def recreate(
             "to splagger.load(…, env=…, method=…)"
         ) from error
     if not agrees(run.describe(), plan):
+        differ = listed(differences(run.describe(), plan))
         raise RunError(
-            f"{path} was made with other definitions of {run.row.name!r} or {run.method.name!r} than the installed "
-            "ones; use the version that it names"
+            f"{path} was made with other definitions of {run.row.name!r} or {run.method.name!r} than those here: "
+            f"{differ}; restore them, or pass env=… or method=…"
         )
     named = arguments["method"]  # kept for the next file, also if the method was passed
     return replace(run, method_path=named) if ":" in named else run

@@ -55,6 +55,10 @@ def _environment(name: Any, kwargs: Any) -> list[str]:
     given = f" with {_quoted(kwargs)}" if kwargs else ""
     if source == "jax" or (source == "gym" and is_function(rest)):
         return [f"import {_quoted(module)} and call {_quoted(rest)}{given}"]
+    if source == "xland" and "/" in rest:
+        name, _, rulesets = rest.partition("/")
+        unpickled = f"unpickle {_quoted(rulesets)}, which can run any code"
+        return [f"create the XLand-MiniGrid environment {_quoted(name)} and {unpickled}"]
     library = {"gymnax": "gymnax", "xland": "XLand-MiniGrid"}.get(source, "Gymnasium")
     first = f"import {_quoted(module)} and " if colon else ""
     return [f"{first}create the {library} environment {_quoted(inner or rest)}{given}"]

@@ -48,7 +48,7 @@ def row_of(env: Any, name: str = "") -> EnvRow:
     """Returns a row with default settings for an environment that is not in the registry."""
     if gym := _gymnasium_name(env):
         raise SettingError(
-            f"{gym} is a Gymnasium environment: pass splagger.from_gymnasium({gym}), or a function that makes one"
+            f"{gym} is a Gymnasium environment: pass splagger.from_gymnasium({_maker(env)}), or a function that makes one"
         )
     if isinstance(env, type):
         raise SettingError(
@@ -75,6 +75,13 @@ def _gymnasium_name(env: Any) -> str:
     gymnasium = sys.modules.get("gymnasium")
     kind = env if isinstance(env, type) else type(env)
     return kind.__name__ if gymnasium and issubclass(kind, gymnasium.Env) else ""
+
+
+def _maker(env: Any) -> str:
+    """What makes a Gymnasium environment like this one: its id, or its class."""
+    kind = env if isinstance(env, type) else type(env)
+    name = getattr(getattr(env, "spec", None), "id", None)
+    return repr(name) if isinstance(name, str) else kind.__name__
 
 
 def _is_env(env: Any, name: str) -> bool:
@@ -114,7 +121,14 @@ def _ours(name: str) -> EnvRow:
     try:
         return lookup(ENVS, name, "environment")
     except SettingError as error:
-        raise SettingError(f"{error}; environments of Gymnasium are written gym:ID") from None
+        gym = f"gym:{name}" if _is_gymnasium_id(name) else "gym:ID"
+        raise SettingError(f"{error}; environments of Gymnasium are written {gym}") from None
+
+
+def _is_gymnasium_id(name: str) -> bool:
+    import gymnasium
+
+    return name in gymnasium.registry
 
 
 def _of_gymnasium(name: str) -> EnvRow:

@@ -13,7 +13,8 @@ def number(option: str, text: str) -> float:
     try:
         return read_number(text)
     except ValueError:
-        raise SettingError(f"{option} takes numbers or 'paper', got {text!r}") from None
+        hint = "; separate several by spaces" * ("," in text)
+        raise SettingError(f"{option} takes numbers or 'paper', got {text!r}{hint}") from None
 
 
 def one_line(text: str, longest: int = 1000) -> str:

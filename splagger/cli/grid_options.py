@@ -1,6 +1,7 @@
 """The options of `train` and `sweep` that describe a grid of agents."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,8 +57,11 @@ class Grid:
     full: bool = False
     """Use the paper's network and rates also there."""
 
-    def run(self, env: str, method: str) -> "Run":
-        """Returns the run of a method on an environment."""
+    def run(self, env: str, method: str, varied: Mapping[str, Any] | None = None) -> "Run":
+        """Returns the run of a method on an environment.
+
+        - `varied`: other settings beside those of --set.
+        """
         from splagger.registry import SMALL
         from splagger.runs.run import Run
         from splagger.runs.settings import assignments
@@ -65,8 +69,8 @@ class Grid:
         if self.small and self.full:
             raise SettingError("--small and --full contradict each other; give only one of them")
         axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
-        overrides = assignments(self.set)
-        if self.small or self._is_small_by_default(env):
+        overrides = assignments(self.set) | dict(varied or {})
+        if self.small or self._is_small_by_default(env, overrides):
             overrides = SMALL | overrides
             axes["rates"] = (SMALL_RATE,)
         if self.rates == ("paper",):
@@ -87,10 +91,17 @@ class Grid:
         swept = [name for name, values in vars(self.swept).items() if values]
         return [f"--{name.replace('_', '-')}" for name in (*own, *swept)]
 
-    def print_notes(self, *runs: "Run") -> None:
-        """Prints the size of other people's environments, and the frames that are trained where they differ from --frames."""
+    def print_notes(self, *runs: "Run", varied: Mapping[str, Any] | None = None) -> None:
+        """Prints the size of other people's environments, and the frames that are trained where they differ from --frames.
+
+        - `varied`: as for `run`.
+        """
+        from splagger.runs.settings import assignments
+        from splagger.training.announcements import print_notes, rounding_of
+
+        given = assignments(self.set) | dict(varied or {})
         for env in dict.fromkeys(run.row.name for run in runs):
-            if self._is_small_by_default(env):
+            if self._is_small_by_default(env, given):
                 print(
                     f"{env} on a CPU: compact network, and rate {SMALL_RATE:g} unless --rates says otherwise; --full uses "
                     "the paper's network and rates",
@@ -102,19 +113,12 @@ class Grid:
                     "one",
                     file=sys.stderr,
                 )
-        lines = []
-        for run in runs:
-            frames = run.config.updates * run.row.ppo.batch
-            interval = run.row.ppo.eval_interval * run.row.ppo.batch
-            if self.frames is not None and frames != run.frames:
-                why = f"rounded to whole evaluation intervals of {interval:,} frames"
-                lines.append(f"{frames:,} frames: {why}")
-        for line in dict.fromkeys(lines):
-            print(line)
+        if self.frames is not None:
+            print_notes(rounding_of(*runs))
 
-    def _is_small_by_default(self, env: str) -> bool:
+    def _is_small_by_default(self, env: str, overrides: Mapping[str, Any]) -> bool:
         """Whether nothing was said about the network of an environment of others, on a CPU."""
-        changed = any(name.startswith("network.") for name in self.set)
+        changed = any(name.startswith("network.") for name in overrides)
         return not changed and self._declares_no_network(env)
 
     def _declares_no_network(self, env: str) -> bool:

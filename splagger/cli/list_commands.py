@@ -72,11 +72,14 @@ class Settings:
     """The environment, as for `train`."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")] = "splagger"
     """The method, as for `train`."""
+    set: tuple[str, ...] = ()
+    """Other settings, as NAME=VALUE; some environments of others need env.max_steps."""
 
     def __call__(self) -> None:
         from splagger.runs.run import Run
+        from splagger.runs.settings import assignments
 
-        run = Run.create(self.env, self.method)
+        run = Run.create(self.env, self.method, overrides=assignments(self.set))
         groups = {
             "env": run.row.env,
             "method": run.method,

@@ -3,13 +3,12 @@
 import itertools
 import json
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from splagger.cli.announcements import announce
 from splagger.cli.formatting import show
 from splagger.cli.grid_options import Grid
 from splagger.cli.launch_options import Where
@@ -47,6 +46,7 @@ class Train:
     def __call__(self) -> None:
         from splagger import hosts
         from splagger.report.tables import summary_table
+        from splagger.training.announcements import announce
         from splagger.training.runner import execute
 
         hosts.join()
@@ -59,7 +59,10 @@ class Train:
             return
         if not worked:
             more = ", more --frames extend it" if run.can_be_extended else ""
-            print(f"already finished (--force starts over{more}): {folder.path}")
+            frames = folder.record().frames
+            print(
+                f"already finished at {frames:,} frames (--force starts over{more}): {folder.path}"
+            )
         show(summary_table([folder]))
 
 
@@ -86,27 +89,25 @@ class Sweep:
     def __call__(self) -> None:
         from splagger.launchers import train_all
         from splagger.report.tables import summary_table
+        from splagger.runs.settings import alternatives, assignments, combinations
+        from splagger.training.announcements import announce
 
         if not self.envs or not self.methods:
             raise SettingError("a sweep needs at least one of --envs and one of --methods")
-        launcher, runs, grids = self.where.launcher(self.jobs), {}, self._grids()
+        for option, names in (("--envs", self.envs), ("--methods", self.methods)):
+            if joined := [name for name in names if "," in name]:
+                raise SettingError(f"{option} takes names separated by spaces, got {joined[0]!r}")
+        varied = combinations(alternatives(self.vary), assignments(self.grid.set))
+        launcher, runs = self.where.launcher(self.jobs), {}
         # All names are looked up before anything starts. Two names of one method are one run.
-        for env, method, grid in itertools.product(self.envs, self.methods, grids):
-            run = grid.run(env, method)
+        for env, method, values in itertools.product(self.envs, self.methods, varied):
+            run = self.grid.run(env, method, values)
             runs[run.digest] = run
-        grids[0].print_notes(*runs.values())
+        self.grid.print_notes(*runs.values(), varied=varied[0])
         if self.where.on == "local":
             announce(*(run for run in runs.values() if not run.folder(self.out).exists()))
         folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)
         show(summary_table(folders))
-
-    def _grids(self) -> list[Grid]:
-        """Returns the grid with each combination of the values to vary."""
-        from splagger.runs.settings import alternatives, assignments, combinations
-
-        found = combinations(alternatives(self.vary), assignments(self.grid.set))
-        words = [tuple(f"{name}={value}" for name, value in one.items()) for one in found]
-        return [replace(self.grid, set=(*self.grid.set, *more)) for more in words]
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,9 @@ class Bench:
 
         import jax
 
-        from splagger.cli.announcements import spoken
         from splagger.ppo.duration import estimated_seconds
         from splagger.runs.run import Run
+        from splagger.training.announcements import spoken
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         run = Run.create(self.env, self.method, overrides=settings, rates=[1e-3], seeds=self.runs)

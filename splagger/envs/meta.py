@@ -166,7 +166,7 @@ class MetaEnv(AbstractMetaEnv):
             name = self.env.spec.name
             raise SettingError(
                 f"{name} cannot be drawn: it has no render(task, state, episode, episodes) → [H, W, 3]; splagger "
-                "evaluate needs no pictures, and splagger inspect has --no-pictures"
+                "evaluate needs no pictures, and splagger inspect has --no-pictures (draw=False in Python)"
             )
         return self
 

@@ -8,8 +8,9 @@ import os
 import platform
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 _VERSION = b"brain.Event:2"
 _SESSION_START = b"\x08\x01"  # SessionLog(status=START)
@@ -45,6 +46,28 @@ class EventFile:
         # Opened for each record: a run of a thousand members would hold more files than most systems allow.
         with open(self.path, "ab", buffering=0) as file:
             file.write(length + _checksum(length) + event + _checksum(event))
+
+
+class EventFiles:
+    """Curves as event files, in one subfolder per member of a grid.
+
+    `frames` is the number of frames at which training continues: events after it are discarded.
+    """
+
+    def __init__(self, folder: Path, points: Sequence[Any], frames: int):
+        names = [f"rate{p.rate:g}-seed{p.seed}" for p in points]
+        if len(set(names)) < len(names):
+            names = [f"{i:03d}-{name}" for i, name in enumerate(names)]
+        first = frames + 1 if frames else None
+        self.files = {
+            point: EventFile(folder / name, first)
+            for point, name in zip(points, names, strict=True)
+        }
+
+    def add(self, point: Any, row: dict[str, Any]) -> None:
+        """Writes one evaluation of a member."""
+        skipped = (*point._fields, "update", "frames")
+        self.files[point].add(row["frames"], {k: v for k, v in row.items() if k not in skipped})
 
 
 def _field(number: int, content: bytes) -> bytes:

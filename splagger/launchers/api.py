@@ -14,6 +14,7 @@ from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.runs.settings import combinations
 from splagger.status import write_plan
+from splagger.training.announcements import announce, print_notes, rounding_of
 from splagger.training.api import curves
 
 if TYPE_CHECKING:
@@ -93,7 +94,12 @@ def sweep(
             given = {**settings, **values}
             run = Run.create(env, method, frames, given, episodes, race, snapshot_every, **grid)
             experiments[run.folder(out)] = run, values
-    train_all([run for run, _ in experiments.values()], out, save_every=save_every, on=launcher)
+    runs = [run for run, _ in experiments.values()]
+    if on == "local":
+        print_notes(rounding_of(*runs) if frames is not None else [])
+        new = [run for folder, (run, _) in experiments.items() if not folder.exists()]
+        announce(*new, small="settings=splagger.SMALL, rates=1e-3")
+    train_all(runs, out, save_every=save_every, on=launcher)
     return pandas.concat(
         [_named(curves(folder), run, values) for folder, (run, values) in experiments.items()],
         ignore_index=True,

@@ -1,4 +1,4 @@
-"""`plot`: the learning curves of any runs on one environment in one picture."""
+"""`plot`: the learning curves of any runs in one picture."""
 
 from pathlib import Path
 from typing import Any
@@ -13,24 +13,35 @@ from splagger.runs.record import RunRecord
 from splagger.stats.evidence import Evidence
 from splagger.stats.variants import variants
 
+MOST = 12  # panels of a picture
+
 
 def plot(*roots: str | Path, path: str | Path | None = None) -> Any:
-    """Draws the learning curves of the runs below `roots`, all on one environment; returns a matplotlib Figure.
+    """Draws the learning curves of the runs below `roots`, one panel per environment; returns a matplotlib Figure.
 
     Each method with its settings is one line, at its best rate, on fresh seeds if there are any. With a `path`, the
     figure is also written there as PNG, PDF or SVG. Notebooks show the figure, with or without pyplot.
     """
     runs = Evidence.read_every(*roots).runs
     names = sorted({run.record.env for run in runs})
-    if len(names) > 1:
+    if len(names) > MOST:
         raise RunError(
-            f"a plot shows one environment, these are {', '.join(names)}; plot them one by one"
+            f"a plot shows at most {MOST} environments, these are {', '.join(names)}; plot some of them at a time"
         )
     kind = "" if path is None else Path(path).suffix.lstrip(".").lower()
     if path is not None and kind not in METADATA:
         raise RunError(f"{path} must end in one of {', '.join(METADATA)}")
-    drawn = curves_of(variants(runs), _references([run.record for run in runs]))
-    canvas = canvas_of(Figure(names[0], names[0], "", (drawn[0],)), [drawn])
+    found = variants(runs)
+    drawn = [
+        curves_of(
+            [one for one in found if one.env == env],
+            _references([run.record for run in runs if run.record.env == env]),
+        )
+        for env in names
+        if any(one.env == env for one in found)
+    ]
+    title = ", ".join(panel.title for panel, _ in drawn)
+    canvas = canvas_of(Figure(title, title, "", tuple(panel for panel, _ in drawn)), drawn)
     if path is not None:
         with writing(path):
             write_output(path, encoded(canvas, kind))

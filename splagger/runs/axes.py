@@ -107,7 +107,8 @@ SETTINGS = tuple(axis for axis in AXES if axis.name not in ("rate", "seed"))
 def grid_of(plan: Plan, given: Mapping[str, Any]) -> tuple[tuple[float | int, ...], ...]:
     """The values of every axis: those given, or the defaults."""
     for plural in given:
-        lookup(BY_PLURAL, plural, "axis of a sweep")
+        if plural not in BY_PLURAL:
+            raise SettingError(_unknown(plural))
     grid = []
     for axis in AXES:
         values = _plain_values(given.get(axis.plural))
@@ -126,6 +127,29 @@ def grid_of(plan: Plan, given: Mapping[str, Any]) -> tuple[tuple[float | int, ..
         else:
             grid.append(numbers_of(axis.plural, values))
     return tuple(grid)
+
+
+# The other arguments of `splagger.train`, and what to write instead of some that it does not have.
+ARGUMENTS = ("env", "method", "frames", "out", "settings", "force", "show", "save_every")
+ARGUMENTS += ("episodes", "race", "snapshot_every", "on_metrics")
+INSTEAD = {
+    "first_seed": "pass seeds=[2, 3, 4] for seeds from 2 on",
+    "vary": "splagger.sweep has it",
+    "small": "pass settings=splagger.SMALL",
+    "rate": "pass rates=1e-3",
+    "seed": "pass seeds=[0]",
+}
+
+
+def _unknown(name: str) -> str:
+    """Returns the message about an argument that does not exist."""
+    if name in INSTEAD:
+        return f"no argument {name!r}: {INSTEAD[name]}"
+    try:
+        lookup(dict.fromkeys((*PLURALS, *ARGUMENTS)), name, "argument")
+    except SettingError as error:
+        return f"{error}; settings are written settings={{'ppo.clip': 0.1}}"
+    return f"argument {name!r} is given twice"
 
 
 def check_given_once(axes: Mapping[str, Any], settings: Mapping[str, Any] | None) -> None:

@@ -7,6 +7,7 @@ import inspect
 import json
 import types
 import typing
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,24 @@ def agrees(found: Any, recorded: Any) -> bool:
         ours = {k: v for k, v in ours.items() if k not in NEWER_PARTS or k in theirs}
         found = found | {"environment": ours}
     return found == recorded
+
+
+def differences(found: Any, recorded: Any, path: str = "") -> Iterator[str]:
+    """Yields what differs between two descriptions, in words.
+
+    >>> list(differences({"aggregator": {"beta": 4.0}}, {"aggregator": {"beta": 2.0}}))
+    ['aggregator.beta was 2.0 and is 4.0']
+    """
+    if not (isinstance(found, dict) and isinstance(recorded, dict)):
+        if found != recorded:
+            yield f"{path} was {recorded!r:.60} and is {found!r:.60}"
+        return
+    for name in {**recorded, **found}:
+        ours, theirs = found.get(name), recorded.get(name)
+        if name == "code" and ours != theirs:
+            yield f"the code of {found.get('kind') or recorded.get('kind') or path} has changed"
+        else:
+            yield from differences(ours, theirs, f"{path}.{name}".removeprefix("."))
 
 
 def digest_of(description: dict[str, Any]) -> str:

@@ -79,7 +79,7 @@ class RunRecord:
     @property
     def planned_frames(self) -> int:
         """Frames per member of the whole run: whole evaluation intervals, at least one, as `Run` rounds them."""
-        asked, ppo = self.arguments.get("frames", self.frames), self.plan.get("ppo", {})
+        asked, ppo = self.arguments.get("frames") or self.frames, self.plan.get("ppo", {})
         if not set(_LENGTHS) <= set(ppo):
             return int(asked)
         batch = ppo["steps"] * ppo["envs"]
@@ -119,7 +119,7 @@ class RunRecord:
         try:
             check_arguments(data["arguments"])
             check_plan(data["run"])
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise _damaged(path, str(error)) from None
         known = {"plan": data["run"]} | {k: data[k] for k in _OPTIONAL if data.get(k) is not None}
         for name, kind in _OPTIONAL.items():
@@ -184,7 +184,7 @@ def check_plan(plan: Mapping[str, Any]) -> None:
     if not isinstance(ppo, dict):
         raise ValueError(f"its ppo is {ppo!r:.80}")
     for name in _LENGTHS:
-        if name in ppo and not (_has_type(ppo[name], int) and ppo[name] > 0):
+        if name in ppo and not (_has_type(ppo[name], int) and 0 < ppo[name] < 2**31):
             raise ValueError(f"its ppo.{name} is {ppo[name]!r:.80}")
     for axis in AXES:
         values = plan.get(axis.plural, [])
@@ -218,9 +218,10 @@ def setting_of(plan: Mapping[str, Any], name: str) -> str | None:
     >>> setting_of({"ppo": {"clip": 0.05}}, "ppo.clip")
     '0.05'
     """
-    group, _, field = name.partition(".")
-    part = plan.get("environment" if group == "env" else group)
-    value = part.get(field) if isinstance(part, Mapping) else None
+    group, *path = name.split(".")
+    value = plan.get("environment" if group == "env" else group)
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
     return None if value is None or isinstance(value, Mapping) else as_text(value)
 
 

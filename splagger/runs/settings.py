@@ -1,6 +1,7 @@
 """Settings by name, "group.field". Values are converted to the type of the field."""
 
 import dataclasses
+import functools as ft
 import itertools
 import numbers
 import types
@@ -27,14 +28,15 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
     changes: dict[str, dict[str, Any]] = {}
     for path, value in overrides.items():
         group, _, name = path.partition(".")
-        hints = type_hints(type(lookup(groups, group, "setting group")))
-        public = {k: v for k, v in hints.items() if not k.startswith("_")}
-        kind = lookup(public, name, f"{group} setting")
-        if name in getattr(groups[group], "IDENTITY", ()):
-            raise SettingError(f"{path} cannot be changed; pass another environment instead")
-        converted = _convert(path, value, kind)
-        check(path, converted, kind)
-        changes.setdefault(group, {})[name] = converted
+        owner = _group(groups, group, name)
+        name, _, inner = name.partition(".")
+        if inner and dataclasses.is_dataclass(part := getattr(owner, name, None)):
+            part = changes.get(group, {}).get(name, part)
+            part = dataclasses.replace(part, **{inner: _checked(part, inner, path, value)})
+            changes.setdefault(group, {})[name] = part
+        else:
+            _, _, name = path.partition(".")
+            changes.setdefault(group, {})[name] = _checked(owner, name, path, value)
     if "name" in changes.get("method", {}):
         raise SettingError("method.name cannot be changed; pass another method instead")
     for group in changes:
@@ -47,14 +49,37 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
     return row.with_meta(env=new["env"]), new["method"]
 
 
+def _group(groups: Mapping[str, Any], group: str, name: str) -> Any:
+    """Returns a group of settings; the error for other names says which settings they may stand for."""
+    if group in groups and not name:
+        raise SettingError(f"settings are written {group}.NAME, got {group!r} alone")
+    having = [g for g, owner in groups.items() if not name and group in type_hints(type(owner))]
+    if having:
+        raise SettingError(f"no setting {group!r}; did you mean {having[0]}.{group}?")
+    return lookup(groups, group, "setting group")
+
+
+def _checked(owner: Any, name: str, path: str, value: Any) -> Any:
+    """Returns the value of a field of `owner`, converted to its type."""
+    hints = type_hints(type(owner))
+    public = {k: v for k, v in hints.items() if not k.startswith("_")}
+    kind = lookup(public, name, f"{path.removesuffix(name).rstrip('.')} setting")
+    if name in getattr(owner, "IDENTITY", ()):
+        raise SettingError(f"{path} cannot be changed; pass another environment instead")
+    converted = _convert(path, value, kind)
+    check(path, converted, kind)
+    return converted
+
+
 def changed(
     settings: Mapping[str, Any], before: tuple[EnvRow, Method], after: tuple[EnvRow, Method]
 ) -> dict[str, Any]:
     """Returns the settings whose value differs between two pairs of a row and a method."""
 
     def value(path, row, method):
-        group, _, name = path.partition(".")
-        return getattr({"env": row.env, "method": method}.get(group) or getattr(row, group), name)
+        group, *names = path.split(".")
+        owner = {"env": row.env, "method": method}.get(group) or getattr(row, group)
+        return ft.reduce(getattr, names, owner)
 
     def differs(path):
         old, new = value(path, *before), value(path, *after)
@@ -81,7 +106,7 @@ def without_numpy(value: Any) -> Any:
 
 def check_mapping(name: str, value: Any, example: str) -> None:
     """Raises a SettingError unless the value is a dictionary."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise SettingError(f"{name} must be like {example}, got {value!r:.80}")
 
 
@@ -122,7 +147,9 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
         return PLAIN[kind](value)
     except (KeyError, ValueError, TypeError, OverflowError):
         name = getattr(kind, "__name__", kind)
-        raise SettingError(f"{path} must be of type {name}, got {value!r}") from None
+        several = isinstance(value, str) and "," in value and kind is not str
+        hint = "; write several values of --vary one by one, separated by spaces" * several
+        raise SettingError(f"{path} must be of type {name}, got {value!r}{hint}") from None
 
 
 def _items(path: str, value: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
 from splagger.runs.axes import check_given_once
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
+from splagger.training.announcements import announce, print_notes, rounding_of
 from splagger.training.runner import OnMetrics, execute
 
 if TYPE_CHECKING:
@@ -68,8 +69,20 @@ def train(
         **axes,
     )
     check_given_once(axes, settings)
-    folder, _ = execute(run, out, force, save_every, show, on_metrics)
+    if show and hosts.is_first():
+        _announce(run, frames, force or not run.folder(out).exists())
+    folder, worked = execute(run, out, force, save_every, show, on_metrics)
+    if show and not worked and hosts.is_first():
+        done = f"already finished at {folder.record().frames:,} frames (force=True starts over)"
+        print_notes([f"{done}: {folder.path}"])
     return hosts.from_first(lambda: curves(folder.path))
+
+
+def _announce(run: Run, frames: Number | None, is_new: bool) -> None:
+    if frames is not None:
+        print_notes(rounding_of(run))
+    if is_new:
+        announce(run, small="settings=splagger.SMALL, rates=1e-3")
 
 
 def curves(path: str | Path) -> "pandas.DataFrame":

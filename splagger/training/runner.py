@@ -12,6 +12,7 @@ import numpy as np
 
 from splagger import hosts
 from splagger.errors import Interrupted, RunError, SettingError, kind_of
+from splagger.files.event_file import EventFiles
 from splagger.files.storage import sha256
 from splagger.ranges import Seconds, check
 from splagger.runs.checkpoints import (
@@ -24,12 +25,11 @@ from splagger.runs.checkpoints import (
 from splagger.runs.curves import format_curves, parse_curves
 from splagger.runs.folder import EVENTS, SAVE_EVERY, RunFolder
 from splagger.runs.named_arrays import from_named_leaves, named_leaves
-from splagger.runs.record import RunRecord
+from splagger.runs.record import RunRecord, in_words
 from splagger.runs.run import Number, Point, Run
 from splagger.status import Reporter
 from splagger.tables import count
 from splagger.training import progress
-from splagger.training.events import Events
 from splagger.training.health import Health
 from splagger.training.opening import advice, failure, open_run, writing_run
 from splagger.training.program import Program, States, compile_grid
@@ -93,7 +93,7 @@ class Execution:
             self._work(program, state, events, stop)
 
     def _work(
-        self, program: Program, state: States | None, events: Events | None, stop: StopRequest
+        self, program: Program, state: States | None, events: EventFiles | None, stop: StopRequest
     ) -> None:
         saved = time.monotonic()
         try:
@@ -126,9 +126,9 @@ class Execution:
         if stopped and self.update < self.config.updates:
             raise Interrupted("stopped and saved; the same command continues from here")
 
-    def _events(self) -> Events:
+    def _events(self) -> EventFiles:
         with writing_run(self.folder):
-            return Events(self.folder.path / EVENTS, self.run.points, self._frames())
+            return EventFiles(self.folder.path / EVENTS, self.run.points, self._frames())
 
     def _kept(self, seconds: float) -> str:
         """Says what a stop without saving has kept; `seconds` is the time since the last checkpoint."""
@@ -184,6 +184,7 @@ class Execution:
             return program, None
         self.update, leaves, record, curves = found
         self.saved, self.seconds = self.update, record.seconds
+        self.view.note(f"continues from the checkpoint of update {self.update}")
         self.health.stopped = {k: u for k, u in record.stopped.items() if u <= self.update}
         if curves is not None:
             self.rows = curves[curves["update"] <= self.update].to_dict("records")
@@ -213,7 +214,7 @@ class Execution:
         return found.update, named_leaves(found.state), record, curves
 
     def _block(
-        self, program: Program, state: States, events: Events | None, stop: StopRequest
+        self, program: Program, state: States, events: EventFiles | None, stop: StopRequest
     ) -> States:
         started = time.monotonic()
         state, metrics = stop.call(program.block, state)
@@ -231,7 +232,7 @@ class Execution:
             self.reporter.show(self.update, frames / elapsed, left)
         return state
 
-    def _append(self, metrics: dict[str, np.ndarray], events: Events | None) -> None:
+    def _append(self, metrics: dict[str, np.ndarray], events: EventFiles | None) -> None:
         """Appends a row for each healthy member."""
         for point, values in self.health.check(metrics, self.update):
             row = {
@@ -333,7 +334,8 @@ def execute(
         if record is None:
             return folder, False
         runs = "1 run" if len(run.points) == 1 else f"{len(run.points)} runs"
-        title = f"{run.row.name} · {run.method.name} · {runs}"
+        words = ", ".join(in_words(dict(run.overrides)))
+        title = " · ".join(filter(None, (run.row.name, run.method.name, words[:60], runs)))
         view = progress.choose(title, run.points, run.config.updates, show and hosts.is_first())
         if hosts.is_first():
             reporter = stack.enter_context(Reporter(folder, run.config.updates, record.update))

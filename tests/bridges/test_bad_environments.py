@@ -194,6 +194,19 @@ def test_a_function_is_an_environment_of_gymnasium_that_it_makes():
 def test_an_unknown_environment_may_be_one_of_gymnasium():
     with pytest.raises(
         SettingError,
-        match=r"no environment 'CartPole-v1'.*; environments of Gymnasium are written gym:ID",
+        match=r"no environment 'CartPole-v1'.*; environments of Gymnasium are written gym:CartPole-v1",
     ):
         resolve("CartPole-v1")
+    with pytest.raises(SettingError, match="environments of Gymnasium are written gym:ID"):
+        resolve("CartPolo-v1")
+
+
+def test_environments_that_were_made_already_are_refused_with_what_makes_them():
+    with pytest.raises(SettingError, match=r"pass splagger.from_gymnasium\('CartPole-v1'\), or a"):
+        resolve(gymnasium.make("CartPole-v1"))
+    made = gymnasium.make("CartPole-v1").unwrapped
+    made.spec = None
+    with pytest.raises(SettingError, match=r"pass splagger.from_gymnasium\(CartPoleEnv\), or a"):
+        resolve(made)
+    with pytest.raises(SettingError, match=r"make_env must be .*; got an object of CartPoleEnv"):
+        from_gymnasium(made)

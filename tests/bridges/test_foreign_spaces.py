@@ -14,11 +14,11 @@ from splagger.bridges.gym.checked_env import CheckedEnv
 from splagger.bridges.gym.creation import Package, package_of, registered
 from splagger.bridges.gym.gym_env import layout
 from splagger.bridges.gym.space_data import action_space, flatten, space_data, to_action
-from splagger.cli.announcements import announce, spoken
 from splagger.errors import EnvError
 from splagger.images import Image
 from splagger.runs.run import Run
 from splagger.spaces import MultiDiscrete
+from splagger.training.announcements import announce, spoken
 from tests.bridges import foreign_envs
 
 GALLERY = Image(6, 7, 3)

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from splagger.cli import main
-from splagger.cli.announcements import announce
 from splagger.runs.run import Run
+from splagger.training.announcements import announce
 
 MODULE = """
 import splagger

@@ -100,6 +100,6 @@ def test_rounded_frames_are_printed_once(capsys):
     grid = Grid(frames=7e3)
     grid.print_notes(*(grid.run("t-ls-small", method) for method in ("rnn", "splagger")))
     printed = "6,400 frames: rounded to whole evaluation intervals of 6,400 frames\n"
-    assert capsys.readouterr().out == printed
+    assert capsys.readouterr().err == printed
     Grid().print_notes(Grid().run("t-ls-small", "rnn"))
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")

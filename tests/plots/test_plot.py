@@ -113,12 +113,24 @@ def test_long_labels_stay_distinct_and_dollar_signs_are_not_formulas(tmp_path):
     assert (tmp_path / "curves.png").stat().st_size > 1000
 
 
+def test_every_environment_has_a_panel(tmp_path):
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    write_run(tmp_path, "t-latent", "rnn", learning(9))
+    write_run(tmp_path, "mc-ls", "rnn", lambda rate, seed: learning(9)(rate, seed)[:0], frames=0)
+    canvas = plot(tmp_path, path=tmp_path / "curves.png")
+    assert [axes.get_title("left") for axes in canvas.axes if axes.get_visible()] == [
+        "t-latent",
+        "t-ls",
+    ]
+
+
 def test_impossible_pictures_are_refused(tmp_path):
     write_run(tmp_path, "t-ls", "rnn", learning(9))
     with pytest.raises(RunError, match=r"curves\.doc must end in one of png, pdf, svg"):
         plot(tmp_path, path=tmp_path / "curves.doc")
-    write_run(tmp_path, "t-latent", "rnn", learning(9))
-    with pytest.raises(RunError, match="one environment, these are t-latent, t-ls"):
+    for number in range(12):
+        write_run(tmp_path, f"gym:Mine-v{number}", "rnn", learning(9))
+    with pytest.raises(RunError, match="at most 12 environments, these are gym:Mine-v0, gym"):
         plot(tmp_path, path=tmp_path / "curves.png")
     (tmp_path / "t-ls/rnn/run/curves.csv").unlink()
     with pytest.raises(RunError, match="first evaluation"):

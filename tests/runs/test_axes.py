@@ -188,7 +188,11 @@ REFUSED = [
     ),
     ({"rates": (1e-3, 1e-3)}, "listed twice"),
     ({"seeds": (1, 1)}, "listed twice"),
-    ({"rate": 1e-3}, r"no axis of a sweep 'rate'; did you mean rates\?"),
+    ({"rate": 1e-3}, "no argument 'rate': pass rates=1e-3"),
+    ({"frame": 1e3}, "no argument .frame.; did you mean frames"),
+    ({"first_seed": 2}, r"no argument 'first_seed': pass seeds=\[2, 3, 4\]"),
+    ({"vary": {"ppo.clip": [0.1]}}, "no argument 'vary': splagger.sweep has it"),
+    ({"clip": 0.1}, r"no argument 'clip'; .*settings are written settings={'ppo.clip': 0.1}"),
 ]
 
 

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from splagger.aggregators import Mean
+from splagger.aggregators import Mean, Softmax
 from splagger.cli.list_commands import settings_of
 from splagger.errors import SettingError
 from splagger.memory import EmbeddingSizes
+from splagger.runs.record import setting_of
 from splagger.runs.run import Run
 from tests.tiny import SETTINGS, tiny
 
@@ -61,7 +62,12 @@ MISTAKES = [
     ("ppo.minibatches", "7", r"ppo\.minibatches=7 does not divide the 80 steps"),
     ("ppo.cilp", "1", r"no ppo setting 'cilp'; did you mean clip\?"),
     ("pop.clip", "1", r"no setting group 'pop'; did you mean ppo\?"),
-    ("clip", "1", "no setting group 'clip'; there are env, method, network, ppo"),
+    ("clip", "1", r"no setting 'clip'; did you mean ppo\.clip\?"),
+    ("clop", "1", "no setting group 'clop'; there are env, method, network, ppo"),
+    ("ppo", "1", r"settings are written ppo\.NAME, got 'ppo' alone"),
+    ("ppo.clip", "0.1,0.2", "ppo.clip must be of type float, got '0.1,0.2'; write several values"),
+    ("method.aggregator.flor", "1", r"no method\.aggregator setting 'flor'; did you mean floor"),
+    ("method.aggregator.floor", "x", "method.aggregator.floor must be of type float, got 'x'"),
     ("network.hiden", "1", r"no network setting 'hiden'; did you mean hidden"),
     ("env.lenght", "1", r"no env setting 'lenght'; did you mean length\?"),
 ]
@@ -111,3 +117,18 @@ def test_settings_of_a_method():
     ):
         with pytest.raises(SettingError, match=message):
             tiny(overrides=SETTINGS | {name: value})
+
+
+def test_a_field_of_the_aggregator_is_a_setting():
+    """So that a parameter of a custom aggregator can be swept."""
+    run = tiny(method="splagger-softmax", overrides={"method.aggregator.temperature": "0.3"})
+    assert run.method.aggregator == Softmax(0.3)
+    assert run.values("temperatures") == (0.3,)
+    assert run.describe()["method"]["aggregator"]["temperature"] == 0.3
+    assert run.overrides == (("method.aggregator.temperature", "0.3"),)
+    assert "--set method.aggregator.temperature=0.3" in run.command()
+    assert Run.create(**run.arguments()) == run
+    default = {"method.aggregator.temperature": "0.1"}
+    assert tiny(method="splagger-softmax", overrides=default).overrides == ()
+    assert setting_of(run.describe(), "method.aggregator.temperature") == "0.3"
+    assert setting_of(run.describe(), "method.aggregator.other") is None

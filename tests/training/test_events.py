@@ -61,7 +61,7 @@ def test_tensorboard_shows_the_curves_of_a_run_that_was_continued(tmp_path):
 
 def test_members_that_differ_in_another_axis_have_separate_folders(tmp_path):
     run = tiny(rates=(1e-3,), seeds=1, entropy_weights=(0.0, 0.1))
-    events = runner.Events(tmp_path, run.points, 0)
+    events = runner.EventFiles(tmp_path, run.points, 0)
     events.add(run.points[1], {"update": 1, "frames": 80, "return": 2.5})
     first, second = sorted(tmp_path.iterdir())
     assert shown(first) == {} and shown(second) == {("return", 80): 2.5}
@@ -75,7 +75,7 @@ def test_more_members_than_files_that_may_be_open(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 40, hard))
     try:
-        events = runner.Events(tmp_path, run.points, 0)
+        events = runner.EventFiles(tmp_path, run.points, 0)
         for point in run.points:
             events.add(point, {"update": 1, "frames": 80, "return": 2.5})
     finally:

@@ -98,13 +98,17 @@ def test_the_last_checkpoint_says_that_the_run_is_finished(tmp_path):
 def test_a_finished_run_is_reported_and_left_alone(finished, capsys, monkeypatch):
     before, done = contents(finished), folder(finished)
     main(command(finished))
-    assert "already finished (--force starts over, more --frames extend it): " in (
-        capsys.readouterr().out
+    assert (
+        f"already finished at {UPDATES * BATCH:,} frames (--force starts over, more --frames extend it): "
+        in (capsys.readouterr().out)
     )
     monkeypatch.setattr(Run, "can_be_extended", False)  # then other --frames are another run
     monkeypatch.setattr(runner, "execute", lambda *_: (done, False))
     main(command(finished))
-    assert "already finished (--force starts over): " in capsys.readouterr().out
+    assert (
+        f"already finished at {UPDATES * BATCH:,} frames (--force starts over): "
+        in capsys.readouterr().out
+    )
     assert contents(finished) == before
 
 

@@ -89,7 +89,7 @@ class CheckedEnv:
                 raise
             raise EnvError(
                 f"{self.source.name}: it has no render(); splagger evaluate needs no pictures, and splagger inspect "
-                "has --no-pictures"
+                "has --no-pictures (draw=False in Python)"
             ) from None
         if np.ndim(image) != 3 or np.shape(image)[2] != 3:
             raise self._error(

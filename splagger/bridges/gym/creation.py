@@ -49,9 +49,7 @@ def create(name: str, source: Source, arguments: Mapping[str, Any], render: bool
         drawn = way_out = ""
         if render:
             drawn = " with render_mode='rgb_array', which pictures need"
-            way_out = (
-                "; splagger evaluate needs no pictures, and splagger inspect has --no-pictures"
-            )
+            way_out = "; splagger evaluate needs no pictures, and splagger inspect has --no-pictures (draw=False in Python)"
         raise SettingError(
             f"{name}: the environment cannot be created{drawn} ({_cause(error)}){way_out}"
         ) from error

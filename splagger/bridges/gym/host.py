@@ -25,6 +25,7 @@ from splagger.bridges.gym.pool import BatchReset, BatchStep, History, Pool
 from splagger.bridges.gym.workers import WorkerPool
 from splagger.bridges.importing import import_path_of, label_of
 from splagger.envs.meta import AbstractMetaEnv, MetaStep
+from splagger.errors import SettingError
 
 MOST_POOLS = 8  # environments with open pools in this process
 
@@ -210,7 +211,7 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
 
 
 def from_gymnasium(
-    make_env: str | Callable[..., Any],
+    make_env: Any,
     task: str | Callable[..., Any] = "auto",
     episodes: int = 1,
     max_steps: int | None = None,
@@ -231,6 +232,11 @@ def from_gymnasium(
     >>> env.obs_size, env.space.size, env.horizon
     (4, 2, 500)
     """
+    if not (isinstance(make_env, str) or callable(make_env)):
+        kind = type(make_env).__name__
+        raise SettingError(
+            f"make_env must be an id, a class, or a function that makes the environment; got an object of {kind}"
+        )
     source = (
         make_env.removeprefix("gym:") if isinstance(make_env, str) else import_path_of(make_env)
     )
