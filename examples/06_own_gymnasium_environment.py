@@ -43,15 +43,13 @@ if __name__ == "__main__":  # so that the command line can import this file
     print(f"error of six guesses: {-curve.iloc[0]:.1f} untrained, {-curve.iloc[-1]:.1f} trained")
 
     # Your own loop: two episodes of one task. The agent remembers the first episode in the second.
-    game, task = GuessTheNumber(), {"task": 3.0}
-    obs, _ = game.reset(options=task)
+    game, guess, done = agent.wrap(GuessTheNumber()), 0, False
+    obs, _ = game.reset(options={"task": 3.0})
     agent.reset()
-    flat = env.flatten(obs)
-    for guess in range(6):
-        action = agent.act(flat)
-        obs, reward, done, _, _ = game.step(env.action(action))
-        if done and guess < 5:
-            obs, _ = game.reset(options=task)  # the agent observes the start of the next episode
-        flat = env.flatten(obs, done)
-        agent.observe(action, reward, flat, task_done=guess == 5)
-        print(f"error of guess {guess + 1}: {-reward:.2f}")
+    while not done:
+        action = agent.act(obs)
+        obs, reward, terminated, truncated, _ = game.step(action)
+        done = terminated or truncated
+        agent.observe(action, reward, obs, task_done=done)
+        guess += 1
+        print(f"error of guess {guess}: {-reward:.2f}")

@@ -73,6 +73,20 @@ class Player:
         """Returns the environment; raises a RunError that begins with `purpose` if the player has only its interface."""
         return needs_env(self.env, purpose)
 
+    def wrap(self, env: Any) -> Any:
+        """Returns a Gymnasium environment of yours as this agent plays it, see `splagger.bridges.gym.task_episodes`.
+
+        Its episodes are whole tasks, and its observations and actions are those of `act` and `observe`.
+        """
+        from splagger.bridges.gym.task_episodes import TaskEpisodes
+
+        if not hasattr(self.env, "flatten"):
+            raise SettingError(
+                "this agent was not trained on a Gymnasium environment, so it cannot play one; splagger.gymnasium_ids has "
+                "ids of ours"
+            )
+        return TaskEpisodes(env, self.env)
+
     def with_env(self, episodes: int | None = None, env: Any = None, **settings: Any) -> "Player":
         """Returns the same agent in another environment than in training: does it generalize?
 
@@ -121,8 +135,8 @@ class Player:
     def observe(self, action: Any, reward: Any, next_obs: Any, task_done: bool = False) -> None:
         """Adds the outcome of the last `act` to the memory. `task_done` ends the task and empties the memory.
 
-        The end of an episode is not the end of a task: with several episodes per task, the done flag in `next_obs`
-        shows it, and the agent keeps its memory.
+        `next_obs` is what the agent sees before its next action. If an episode has ended and the task has not, this is
+        the first observation of the next episode, with the done flag 1, and the agent keeps its memory.
         """
         if self._obs is None:
             raise SettingError(

@@ -91,26 +91,37 @@ class SequenceModel(eqx.Module):
     def output_size(self) -> int:
         return jax.eval_shape(self.start).output.shape[0]
 
-    def start(self) -> Memory:
-        """Returns an empty memory. Its output is the output for one all-zero input, which is not kept."""
+    def start(self, *batch: int) -> Memory:
+        """Returns an empty memory, or a batch of them. Its output is that for one all-zero input, which is not kept.
+
+        - `batch`: sizes of the batch axes, if any: `start(32)` for 32 sequences side by side.
+        """
         encoder, aggregate = self.encoder.start(), self.aggregation.start()
         _, e = self.encoder.step(encoder, jnp.zeros(self.encoder.input_size), False)
         _, mixed = self.aggregation.step(aggregate, e, False)
-        return Memory(encoder, aggregate, self.projection(mixed))
+        empty = Memory(encoder, aggregate, self.projection(mixed))
+        if not batch:
+            return empty
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*batch, *leaf.shape)), empty)
 
     def step(self, memory: Memory, inputs, reset: Bool[Array, ""] | bool):
-        """Returns (memory, output) after one more input; `reset` empties the memory first."""
+        """Returns (memory, output) after one more input; `reset` empties the memory first.
+
+        It takes one example; for a batch, use `jax.vmap(model.step)` or `unroll`.
+        """
         x = self._embed(inputs)
         encoder, e = self.encoder.step(memory.encoder, x, reset)
         aggregate, mixed = self.aggregation.step(memory.aggregate, e, reset)
         output = self.projection(mixed)
         return Memory(encoder, aggregate, output), output
 
-    def unroll(self, memory: Memory, inputs, resets: Bool[Array, "T *batch"]):
+    def unroll(self, memory: Memory, inputs, resets):
         """Returns (last memory, all T outputs) of a sequence; leaves of `inputs` have a leading time axis T.
 
-        Axes after T are batch axes, which `memory` must have too.
+        Axes after T are batch axes, which `memory` must have too: `model.start(batch)` returns such a memory.
         """
+        resets = jnp.asarray(resets)
+        self._check_axes(memory, inputs, resets)
         return self.unroll_embedded(memory, over_axes(self._embed, resets.ndim)(inputs), resets)
 
     def unroll_embedded(
@@ -121,6 +132,22 @@ class SequenceModel(eqx.Module):
         aggregate, mixed = self.aggregation.unroll(memory.aggregate, es, resets)
         outputs = over_axes(self.projection, resets.ndim)(mixed)
         return Memory(encoder, aggregate, outputs[-1]), outputs
+
+    def _check_axes(self, memory: Memory, inputs, resets: Array) -> None:
+        """Raises a SettingError unless inputs, resets and memory have the same axes."""
+        if resets.ndim < 1:
+            raise SettingError(f"resets need a time axis, got shape {resets.shape}")
+        for leaf in jax.tree.leaves(inputs):
+            if jnp.shape(leaf)[: resets.ndim] != resets.shape:
+                raise SettingError(
+                    f"resets of shape {resets.shape} need inputs that begin with these axes, got {jnp.shape(leaf)}"
+                )
+        batch, found = resets.shape[1:], memory.output.shape[:-1]
+        if batch != found:
+            sizes = ", ".join(map(str, batch))
+            raise SettingError(
+                f"the memory has batch axes {found}, but resets and inputs have {batch}; start({sizes}) has them"
+            )
 
     def _embed(self, inputs):
         x = self.embedding(inputs)

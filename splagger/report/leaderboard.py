@@ -74,7 +74,8 @@ def _page(board: Leaderboard) -> str:
         "are compared over the frames that all of them have. Curves are smoothed over a tenth of these for the frames to "
         f"a score of {SOLVED:g}. Intervals are 95% bootstrap intervals; seeds are resampled within each task."
     )
-    parts = ["# Leaderboard", about, *[board.left_out] * bool(board.left_out)]
+    left_out = f"N{board.left_out[1:]}." if board.left_out else ""  # "not ranked: …"
+    parts = ["# Leaderboard", about, *filter(None, [left_out])]
     parts += ["![Leaderboard](leaderboard.png)"]
     for one in (standings_table(board), scores_table(board), tasks_table(board)):
         parts += [f"## {one.title}", one.markdown()]

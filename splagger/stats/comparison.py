@@ -15,7 +15,7 @@ from splagger.stats.estimates import (
     over_training,
 )
 from splagger.stats.evidence import Evidence
-from splagger.stats.recorded import RecordedRun
+from splagger.stats.recorded import RecordedRun, relative
 from splagger.stats.selection import Chosen, unbiased
 from splagger.stats.variants import Variant, variants
 from splagger.tables import listed
@@ -83,7 +83,7 @@ def _trained(found: list[Variant]) -> list[Variant]:
 
 def _left_out(runs: list[RecordedRun], begun: list[Variant]) -> str:
     """Returns which runs are not compared because they have only begun; empty if all are."""
-    names = [f"{run.path} (not evaluated yet)" for run in runs if not run.members]
+    names = [f"{relative(run.path)} (not evaluated yet)" for run in runs if not run.members]
     names += [f"{one.method} on {one.env} (only evaluated before training)" for one in begun]
     return f"not compared: {listed(names)}" if names else ""
 

@@ -18,6 +18,7 @@ from splagger.runs.analyses import (
 )
 from splagger.runs.axes import PLURALS
 from splagger.runs.folder import find_runs
+from splagger.runs.record import in_words
 from splagger.stats import selection
 from splagger.stats.members import Members, Settings, default_settings, pool
 from splagger.stats.recorded import COVERED, Part, RecordedRun, that_count
@@ -156,7 +157,7 @@ class Evidence:
         if self.counts(run):
             return ""
         if run.changed:
-            return listed(f"{name}={value}" for name, value in run.changed.items())
+            return listed(in_words(run.changed))
         wanted = [Series.create(*run.name, **s._asdict()) for s in run.members]
         long = [other for s in wanted for other, _ in that_count(self._found(s))]
         replaced = any(run is other for other in long)

@@ -7,7 +7,7 @@ import numpy as np
 from splagger.paper_numbers import PROTOCOLS
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.members import default_settings
-from splagger.stats.recorded import COVERED, RecordedRun
+from splagger.stats.recorded import COVERED, RecordedRun, relative
 from splagger.tables import listed
 
 
@@ -52,7 +52,7 @@ def left_out_of(evidence: Evidence, asked: Sequence[RecordedRun], ranked: Sequen
     found = [f"{env} (no known scale)" for env in unknown]
     runs = [run for run in asked if run.record.env not in unknown]
     reasons = [(run, _reason(evidence, run, ranked)) for run in runs]
-    found += [f"{run.path} ({reason})" for run, reason in reasons if reason]
+    found += [f"{relative(run.path)} ({reason})" for run, reason in reasons if reason]
     if not found:
         return ""
     shown = any(reason and run.members for run, reason in reasons)

@@ -69,3 +69,9 @@ def that_count(found: Sequence[Part]) -> list[Part]:
     found = [f for f in found if f[0].record.ended] or found
     most = max((members.frames[-1] for _, members in found), default=0)
     return [f for f in found if f[1].frames[-1] >= COVERED * most]
+
+
+def relative(path: Path) -> Path:
+    """Returns the path relative to the working directory if it is inside."""
+    here = Path().resolve()
+    return path.relative_to(here) if path.is_relative_to(here) else path

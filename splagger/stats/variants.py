@@ -12,7 +12,7 @@ from splagger.errors import RunError
 from splagger.runs.axes import PLURALS
 from splagger.runs.record import setting_of
 from splagger.stats.members import Members, Settings, pool, trained_twice
-from splagger.stats.recorded import Part, RecordedRun, that_count
+from splagger.stats.recorded import Part, RecordedRun, relative, that_count
 from splagger.stats.selection import Chosen, unbiased
 from splagger.tables import count, differing, listed
 
@@ -82,7 +82,7 @@ def _groups(runs: Sequence[RecordedRun]) -> Iterator[tuple[list[RecordedRun], li
             location = lambda run: run.path.resolve()  # noqa: E731
             parts = _gather(group, location)
         for part in parts:
-            yield part, [*words, f"in {_relative(location(part[0]))}"] if len(parts) > 1 else words
+            yield part, [*words, f"in {relative(location(part[0]))}"] if len(parts) > 1 else words
 
 
 def _has_repeats(group: list[RecordedRun]) -> bool:
@@ -146,12 +146,6 @@ def _task(run: RecordedRun) -> str:
 def _root(run: RecordedRun) -> Path:
     """Returns the root of <root>/<env>/<method>/<run>."""
     return run.path.resolve().parent.parent.parent
-
-
-def _relative(path: Path) -> Path:
-    """Returns the path relative to the working directory if it is inside."""
-    here = Path().resolve()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _text(data: Any) -> str:

@@ -208,3 +208,34 @@ def test_an_input_of_the_wrong_shape_is_rejected():
         ValueError, match=r"inputs of this memory must have shape \(6,\), got \(7,\)"
     ):
         model.unroll(start(model), jnp.zeros((3, 7)), jnp.zeros(3, bool))
+
+
+@pytest.mark.parametrize("name", ["splagger", "pearl", "transformer", "splagger-mlstm"])
+def test_a_batch_of_empty_memories_unrolls_like_separate_ones(name):
+    model, resets = small(name), jnp.stack([NO_RESETS, SOME], axis=1)
+    xs = jnp.stack([XS, -XS], axis=1)
+    last, outputs = model.unroll(model.start(2), xs, resets)
+    for i, (one, flags) in enumerate(zip((XS, -XS), (NO_RESETS, SOME), strict=True)):
+        memory, expected = model.unroll(model.start(), one, flags)
+        assert_close(outputs[:, i], expected)
+        assert_close(last.output[i], memory.output)
+    start = model.start(2, 3)
+    assert start.output.shape == (2, 3, model.output_size)
+    assert_close(start.output[1, 2], model.start().output)
+
+
+WRONG_AXES = (
+    ((), XS, False, r"resets need a time axis, got shape \(\)"),
+    ((), XS, NO_RESETS[:3], r"resets of shape \(3,\) need inputs that begin with these axes, got"),
+    ((), XS, jnp.zeros((STEPS, 2), bool), r"resets of shape \(9, 2\) need inputs that begin"),
+    ((), jnp.zeros((STEPS, 2, INPUTS)), jnp.zeros((STEPS, 2), bool), r"start\(2\) has them"),
+    ((2,), XS, NO_RESETS, r"the memory has batch axes \(2,\), but resets and inputs have \(\)"),
+    ((), XS, [False] * 3, r"resets of shape \(3,\) need inputs that begin with these axes"),
+)
+
+
+@pytest.mark.parametrize("batch, xs, resets, message", WRONG_AXES)
+def test_axes_that_do_not_fit_are_named(batch, xs, resets, message):
+    model = SequenceModel.create(jr.key(0), INPUTS, width=8)
+    with pytest.raises(ValueError, match=message):
+        model.unroll(model.start(*batch), xs, resets)
