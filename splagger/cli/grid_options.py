@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from splagger.cli.formatting import number
+from splagger.cli.options import FramesOption
 from splagger.errors import SettingError
 from splagger.paper_numbers import PAPER_RATES
-from splagger.ranges import Episodes, Frames, Seed, Seeds
+from splagger.ranges import Episodes, Seed, Seeds
 from splagger.runs.axes import AXES, check_given_once
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Grid:
     """Number of seeds, counted from --first-seed."""
     first_seed: Seed = 0
     """The first seed."""
-    frames: Frames | None = None
+    frames: FramesOption = None
     """Environment steps per agent; by default as listed by `splagger list`."""
     episodes: Episodes | None = None
     """Episodes per task; by default as listed by `splagger list`."""
@@ -49,7 +50,7 @@ class Grid:
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
     race: bool = False
     """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race."""
-    snapshot_every: Frames | None = None
+    snapshot_every: FramesOption = None
     """Frames between snapshots of all agents, which evaluate, watch, inspect, export and analyse take with --at."""
     small: bool = False
     """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others, unless

@@ -10,9 +10,9 @@ import tyro
 
 from splagger.analysis.options import Options
 from splagger.cli.formatting import show
-from splagger.cli.options import OutputFolder, WritableFile
+from splagger.cli.options import FramesSoFarOption, OutputFolder, WritableFile
 from splagger.errors import SettingError
-from splagger.ranges import Episodes, FramesSoFar, Several, TaskSeed
+from splagger.ranges import Episodes, Several, TaskSeed
 from splagger.tables import Table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Trust = Annotated[
     ),
 ]
 At = Annotated[
-    FramesSoFar | None,
+    FramesSoFarOption,
     tyro.conf.arg(
         help="Take the snapshot nearest to this number of frames (see `train --snapshot-every`), not the last agent."
     ),

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import tyro
+
 from splagger.errors import RunError, SettingError
-from splagger.ranges import check, type_hints
+from splagger.ranges import Frames, FramesSoFar, check, read_number, type_hints
 
 
 class WritableFolder:
@@ -32,6 +34,29 @@ class WritableFile:
         return None if value.parent.is_dir() else "be in an existing folder"
 
 
+def frames_of(words: list[str]) -> float:
+    """Converts a number of frames, which may end in k or M as tables write it.
+
+    >>> frames_of(["1.5M"]), frames_of(["20k"]), frames_of(["3e6"])
+    (1500000.0, 20000.0, 3000000.0)
+    """
+    text = words[0]
+    factor = {"k": 1e3, "m": 1e6}.get(text[-1:].lower(), 1.0)
+    try:
+        return read_number(text[:-1] if factor > 1 else text) * factor
+    except ValueError:
+        raise ValueError(f"{text!r} is no number of frames, such as 200000, 2e5 or 1.5M") from None
+
+
+_FRAMES = tyro.constructors.PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="FRAMES",
+    instance_from_str=frames_of,
+    is_instance=lambda value: value is None or isinstance(value, int | float),
+    str_from_instance=lambda value: [f"{value:g}" if value is not None else "None"],
+)
+FramesOption = Annotated[Frames | None, _FRAMES]
+FramesSoFarOption = Annotated[FramesSoFar | None, _FRAMES]
 OutputFile = Annotated[Path, WritableFile()]
 OutputFolder = Annotated[Path, WritableFolder()]
 
@@ -48,7 +73,8 @@ class Option(NamedTuple):
     @property
     def shown(self) -> str:
         """The name in messages: that of the help text."""
-        names = [getattr(note, "metavar", None) for note in getattr(self.kind, "__metadata__", ())]
+        notes = [n for n in getattr(self.kind, "__metadata__", ()) if n is not _FRAMES]
+        names = [getattr(note, "metavar", None) for note in notes]
         return next(filter(None, names), f"--{self.name}")
 
 

@@ -56,6 +56,8 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     merit = lambda v: float(interquartile_mean(over_training(compared[v].curves)))  # noqa: E731
     found = sorted(compared, key=lambda v: (v.env, v.task, -merit(v)))
     methods = {v.method for v in found}
+    own = {v.plan.get("method", {}).get("name"): v.method for v in found}
+    reference = reference if reference in methods else own.get(reference, reference)
     if reference is not None and reference not in methods:
         from splagger.methods import ALIASES  # needs JAX
 

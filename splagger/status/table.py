@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from splagger.status.row import STATES, Row
 from splagger.tables import Table, differing
@@ -27,9 +28,14 @@ def status_table(rows: Sequence[Row]) -> Table:
     title = f"{experiments}: {states}" if rows else experiments
     kinds = [(row.env, row.method) for row in rows]
     settings = differing([row.settings for row in rows], kinds, lambda row, name: "default")
-    cells = [_cells(row, ", ".join(words)) for row, words in zip(rows, settings, strict=True)]
+    same = Counter((kind, *words) for kind, words in zip(kinds, settings, strict=True))
+    cells = []
+    for row, kind, words in zip(rows, kinds, settings, strict=True):
+        # Rows that are alike, such as those of other seeds, are named by their folders.
+        named = [f"run {Path(row.folder).name}"] * (same[kind, *words] > 1)
+        cells.append(_cells(row, ", ".join([*words, *named])))
     table = Table(title, (*HEAD, ""), cells)
-    return table if any(settings) else table.without("settings")
+    return table if any(cell[2] for cell in cells) else table.without("settings")
 
 
 def duration(seconds: float | int) -> str:

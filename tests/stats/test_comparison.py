@@ -309,3 +309,13 @@ def test_runs_that_do_not_count_are_named(tmp_path, capsys):
     main(["compare", str(tmp_path)])
     left_out = "without nearly (unfinished, 29,000 frames), begun (unfinished, 2,000 frames)"
     assert f"{CUSTOM}, rnn env.max_steps=9: {left_out}" in capsys.readouterr().out
+
+
+def test_a_method_of_a_module_may_be_called_by_its_own_name(tmp_path):
+    custom(tmp_path, "splagger", 9.0)
+    folder = custom(tmp_path, "mine", 4.0)
+    record = json.loads((folder / "run.json").read_text())
+    record["arguments"]["method"] = "my_module:mine"
+    (folder / "run.json").write_text(json.dumps(record))
+    for name in ("mine", "my_module:mine"):
+        assert set(splagger.compare(tmp_path, reference=name)["reference"]) == {"my_module:mine"}

@@ -85,6 +85,14 @@ def test_runs_that_differ_in_settings_are_told_apart(trained, tmp_path):
         read_plan(path)
 
 
+def test_experiments_that_are_alike_are_named_by_their_folders(tmp_path):
+    runs = [tiny(), tiny(seeds=(5, 6)), tiny(method="rnn")]
+    write_plan(tmp_path, runs)
+    table = status_table(overview(tmp_path).rows)
+    named = [row[table.head.index("settings")] for row in table.rows]
+    assert sorted(named) == ["", *sorted(f"run {run.digest}" for run in runs[:2])]
+
+
 def test_a_longer_run_waits_for_its_frames(sweep, tmp_path):
     write_plan(tmp_path, [tiny(frames=24 * 80)])
     row = row_of(tmp_path, "splagger")
