@@ -7,7 +7,11 @@ from jaxtyping import Array, Float
 
 
 class Moments(eqx.Module):
-    """The running mean and variance of vectors, and the number of vectors."""
+    """The running mean and variance of vectors, and the number of vectors.
+
+    They begin as 10⁻⁴ vectors with mean 0 and variance 1, as in the authors' code. A feature whose mean exceeds 10⁴
+    standard deviations, such as a timestamp, is therefore scaled down too much at first.
+    """
 
     mean: Float[Array, " D"]
     variance: Float[Array, " D"]
