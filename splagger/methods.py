@@ -25,6 +25,9 @@ from splagger.tables import lookup
 class Method:
     """A memory and how it is trained. Equal rows are equal models.
 
+    - `encoder`: constant, pointwise, gru, lstm, lstm-invariant, transformer, mingru, lru or mlstm.
+    - `width`: the number of neurons.
+
     `skip` is the fraction of the encoder's neurons that bypass the aggregator: 0.5 is split aggregation, 0
     aggregates all neurons, and 1 none, which is a plain recurrent network.
 
@@ -38,7 +41,7 @@ class Method:
     encoder: str = "gru"
     width: Size = 256
     aggregator: AbstractAggregator = Max()
-    skip: Factor = 0.5
+    skip: Factor = 0.5  # the fraction of neurons that bypass the aggregator
     bottleneck: bool = False  # project to the latent's size before the aggregator, not after
     latent: AbstractLatent = Deterministic()
     reconstruct: bool = False  # train the memory to reconstruct transitions; with a Belief, only so

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from pathlib import Path
 
 from splagger.errors import SettingError
 from splagger.ranges import read_number
@@ -26,6 +27,12 @@ def one_line(text: str, longest: int = 1000) -> str:
     text = " ".join(text.splitlines())
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]} … {text[-half:]}"
+
+
+def size_of(path: Path) -> str:
+    """Returns the size of a file in words."""
+    size = path.stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def show(table: Table) -> None:

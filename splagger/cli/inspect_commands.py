@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from splagger.analysis.options import Options
-from splagger.cli.formatting import show
+from splagger.cli.formatting import show, size_of
 from splagger.cli.options import FramesSoFarOption, OutputFolder, WritableFile
 from splagger.errors import SettingError
 from splagger.ranges import Episodes, Several, TaskSeed
@@ -166,8 +166,7 @@ class Export:
 
         player = load(self.run, self.rate, self.seed, trust=self.trust, at=self.at)
         save_agent(player, self.output, self.half)
-        size = self.output.stat().st_size / 1e6
-        print(f"{self.output}: {_which(player)}, {size:.1f} MB")
+        print(f"{self.output}: {_which(player)}, {size_of(self.output)}")
 
 
 @dataclass(frozen=True)

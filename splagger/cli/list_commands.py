@@ -131,6 +131,8 @@ def settings_of(group: str, owner: Any) -> Iterator[tuple[str, str, str, str]]:
         kind = kind_of(hints[field.name])
         if kind:
             yield f"{group}.{field.name}", kind, shown(value), meanings.get(field.name, "")
+        elif group == "method":  # its aggregator and its latent
+            yield from settings_of(f"{group}.{field.name}", value)
 
 
 def kind_of(hint: Any) -> str:

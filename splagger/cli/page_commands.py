@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from splagger.cli.formatting import size_of
 from splagger.cli.inspect_commands import At, Elsewhere, OtherEnv, Trust
 from splagger.cli.options import WritableFile
 from splagger.ranges import TaskSeed
@@ -61,5 +62,4 @@ class Inspect:
             players, self.output, self.task_seed, self.cut, worth, not self.no_pictures
         )
         returns = " and ".join(f"{trace.reward.sum():.2f}" for trace in traces)
-        size = self.output.stat().st_size / 1e6
-        print(f"{self.output}: a meta-episode with a return of {returns}, {size:.1f} MB")
+        print(f"{self.output}: a meta-episode with a return of {returns}, {size_of(self.output)}")

@@ -89,6 +89,7 @@ AXES = (
         lambda plan: (first_temperature(plan["method"].get("aggregator")) or 0.0,),
         "Initial temperatures of softmax aggregators; of the first, if they differ.",
         Rate,
+        setting="method.aggregator.temperature",
         needs=lambda plan: (
             first_temperature(plan["method"].get("aggregator")) is not None
             and plan["method"].get("skip", 0) < 1
