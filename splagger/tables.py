@@ -20,7 +20,8 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     if name in table:
         return table[name]
     near = difflib.get_close_matches(name, table)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(table))}"
+    there = ", ".join(sorted(table)) or "none"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {there}"
     raise SettingError(f"no {kind} {name!r}; {hint}")
 
 
