@@ -55,7 +55,8 @@ def agent_data(
     arrays = {name: _exact(array) for name, array in exact.items() if array is not None}
     arrays |= {name: _rounded(array) for name, array in maps.items() if array is not None}
     if trace.set_by is not None:
-        arrays["setBy"] = _encoded(trace.set_by.astype("<i2"))
+        is_short = len(trace.reward) < 2**15
+        arrays["setBy"] = _encoded(trace.set_by.astype("<i2" if is_short else "<i4"))
     return {
         "label": label,
         "color": color,
