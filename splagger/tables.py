@@ -64,9 +64,12 @@ def differing(
     kept = [[word for word in row if word not in shared] for row in rows]
     names = [[word.partition("=")[0] for word in row if "=" in word] for row in kept]
     for i, kind in enumerate(kinds):
-        others = (name for j, found in enumerate(names) if kinds[j] == kind for name in found)
-        lacks = dict.fromkeys(name for name in others if name not in names[i])
+        alike = (found for j, found in enumerate(names) if kinds[j] == kind)
+        order = sorted({name for found in alike for name in found})
+        lacks = [name for name in order if name not in names[i]]
         kept[i] += [f"{name}={value}" for name in lacks if (value := default(i, name)) is not None]
+        place = {name: index for index, name in enumerate(order)}
+        kept[i].sort(key=lambda word: place.get(word.partition("=")[0], len(place)))
     return kept
 
 

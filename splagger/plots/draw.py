@@ -56,7 +56,10 @@ def canvas_of(figure: Figure, drawn: Drawn) -> Any:
     with matplotlib.rc_context(STYLE):
         columns = min(figure.columns, len(drawn))
         rows = -(-len(drawn) // columns)
-        width = 6.4 if len(drawn) == 1 else WIDTHS.get(columns, 3.6) * columns
+        width = WIDTHS.get(columns, 3.6) * columns
+        if len(drawn) == 1:  # its labels are beside the lines, and must leave them room
+            longest = max((len(line.style.label) for line in drawn[0][1]), default=0)
+            width = max(6.4, 3.6 + 0.09 * longest)
         size = (width, 2.8 * rows + 0.6)
         canvas = Canvas(figsize=size, layout="constrained")
         axes = canvas.subplots(rows, columns, squeeze=False)

@@ -208,8 +208,8 @@ def test_grids_that_cannot_be_trained_are_refused(change, message):
 )
 def test_an_axis_beside_the_setting_with_its_default_is_refused(start, axis, tmp_path):
     settings = {axis.setting: 0.5}
+    method = "splagger-softmax" if axis.name == "temperature" else "pearl"
     with pytest.raises(SettingError, match=f"{axis.plural} and {axis.setting} are one setting"):
-        method = "splagger-softmax" if axis.name == "temperature" else "pearl"
         start("t-ls", method, out=tmp_path, settings=settings, **{axis.plural: [0.1]})
     assert not list(tmp_path.iterdir())
 
