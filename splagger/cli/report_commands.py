@@ -27,7 +27,7 @@ FigureName = Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw the learning curves of one environment: one line per method and settings, at its best rate.
+    """Draw the learning curves of runs, one panel per environment: one line per method and settings, at its best rate.
 
     Where available, uses seeds that were not used to choose the rate, otherwise the seeds of the sweep.
     """

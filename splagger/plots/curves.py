@@ -12,7 +12,7 @@ from splagger.stats.variants import Variant
 def curves_of(
     compared: Sequence[Variant], references: tuple[ReferenceLine, ...] = ()
 ) -> tuple[CurvePanel, list[Line]]:
-    """Returns the panel and lines of variants on one environment, each at its best rate."""
+    """Returns the panel and lines of variants on one environment, each at its best rate; see also `with_distinct_colors`."""
     name, last = compared[0].env, max(one.members.frames[-1] for one in compared)
     unit, word = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
     labels = _labels([", ".join([one.method, *one.distinguishing(compared)]) for one in compared])
@@ -20,7 +20,7 @@ def curves_of(
     lines = [_line(one, label, float(last), unit) for one, label in pairs]
     lines.sort(key=lambda line: -line.mean.mean())
     panel = CurvePanel(name, name, (), references, f"frames ({word})")
-    return panel, distinct(lines)
+    return panel, lines
 
 
 def _line(one: Variant, label: str, longest: float, unit: float) -> Line:
@@ -33,6 +33,18 @@ def _labels(names: list[str], most: int = 44) -> list[str]:
     half = most // 2
     short = [n if len(n) <= most else f"{n[:half]}…{n[-half + 1 :]}" for n in names]
     return short if len(set(short)) == len(set(names)) else names
+
+
+def with_distinct_colors(
+    drawn: Sequence[tuple[CurvePanel, list[Line]]],
+) -> list[tuple[CurvePanel, list[Line]]]:
+    """Gives each label one color in all panels, and another one than other labels, see `distinct`."""
+    firsts: dict[str, Line] = {}
+    for line in (line for _, lines in drawn for line in lines):
+        firsts.setdefault(line.style.label, line)
+    styles = {line.style.label: line.style for line in distinct(list(firsts.values()))}
+    recolored = lambda line: line._replace(style=styles[line.style.label])  # noqa: E731
+    return [(panel, list(map(recolored, lines))) for panel, lines in drawn]
 
 
 def distinct(lines: list[Line]) -> list[Line]:

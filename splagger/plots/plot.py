@@ -6,7 +6,7 @@ from typing import Any
 from splagger.errors import RunError
 from splagger.files.storage import write_output, writing
 from splagger.paper_numbers import PROTOCOLS, ReferenceLine, reference_lines
-from splagger.plots.curves import curves_of
+from splagger.plots.curves import curves_of, with_distinct_colors
 from splagger.plots.draw import METADATA, canvas_of, encoded
 from splagger.plots.panels import Figure
 from splagger.runs.record import RunRecord
@@ -23,7 +23,8 @@ def plot(*roots: str | Path, path: str | Path | None = None) -> Any:
     figure is also written there as PNG, PDF or SVG. Notebooks show the figure, with or without pyplot.
     """
     runs = Evidence.read_every(*roots).runs
-    names = sorted({run.record.env for run in runs})
+    found = variants(runs)
+    names = sorted({one.env for one in found})
     if len(names) > MOST:
         raise RunError(
             f"a plot shows at most {MOST} environments, these are {', '.join(names)}; plot some of them at a time"
@@ -31,15 +32,14 @@ def plot(*roots: str | Path, path: str | Path | None = None) -> Any:
     kind = "" if path is None else Path(path).suffix.lstrip(".").lower()
     if path is not None and kind not in METADATA:
         raise RunError(f"{path} must end in one of {', '.join(METADATA)}")
-    found = variants(runs)
-    drawn = [
+    panels = [
         curves_of(
             [one for one in found if one.env == env],
             _references([run.record for run in runs if run.record.env == env]),
         )
         for env in names
-        if any(one.env == env for one in found)
     ]
+    drawn = with_distinct_colors(panels)
     title = ", ".join(panel.title for panel, _ in drawn)
     canvas = canvas_of(Figure(title, title, "", tuple(panel for panel, _ in drawn)), drawn)
     if path is not None:

@@ -10,7 +10,7 @@ from splagger.paper.figures import BASELINES, ROWS
 from splagger.paper.forest import claims_picture, forest_panels
 from splagger.paper.verdicts import FAILS, FAILS_SO_FAR, HOLDS, HOLDS_SO_FAR, UNDECIDED
 from splagger.paper_numbers import PAPER
-from splagger.plots.curves import curves_of
+from splagger.plots.curves import curves_of, with_distinct_colors
 from splagger.plots.draw import Drawn, picture
 from splagger.plots.export import drawable
 from splagger.plots.forest import NARROW
@@ -199,7 +199,8 @@ def _others(evidence: Evidence) -> Markup:
     runs = [run for run in evidence.runs if run.members and run.record.env not in PAPER]
     parts = []
     for env in sorted({run.record.env for run in runs}):
-        drawn = [curves_of(variants([run for run in runs if run.record.env == env]))]
+        panel = curves_of(variants([run for run in runs if run.record.env == env]))
+        drawn = with_distinct_colors([panel])
         shown = _picture(Figure(env, env, "", (drawn[0][0],)), drawn, _origin(drawn))
         parts.append(tag("article", tag("h3", env), shown))
     return join(*parts)

@@ -10,7 +10,7 @@ import pytest
 import splagger
 from splagger.errors import RunError
 from splagger.plots import plot
-from splagger.plots.curves import _labels, curves_of
+from splagger.plots.curves import _labels, curves_of, with_distinct_colors
 from splagger.plots.styles import style_of
 from splagger.stats.evidence import Evidence
 from splagger.stats.variants import variants
@@ -159,8 +159,26 @@ def test_notebooks_show_the_figure(tmp_path):
 def test_methods_of_the_paper_keep_their_colors_beside_others(tmp_path):
     for name, level in (("mine", 16), ("splagger", 8)):
         write_run(tmp_path, "t-ls", name, learning(level))
-    found = {
-        line.method: line.style.color
-        for line in curves_of(variants(Evidence.read(tmp_path).runs))[1]
-    }
+    ((_, lines),) = with_distinct_colors([curves_of(variants(Evidence.read(tmp_path).runs))])
+    found = {line.method: line.style.color for line in lines}
     assert found["splagger"] == style_of("splagger").color != found["mine"]
+
+
+def test_a_label_has_one_color_in_all_panels(tmp_path, drawn):
+    """In the second environment, the ranking of the lines is reversed, and a third line is added."""
+    for env, finals in {"gym:A-v0": (9, 4), "gym:B-v0": (4, 9, 6)}.items():
+        for skip, final in enumerate(finals):
+            settings = {"overrides": {"method.skip": skip / 2}, "clip": 0.05 + 0.1 * skip}
+            write_run(tmp_path, env, "splagger", learning(final), name=f"s{skip}", **settings)
+    plot(tmp_path, path=tmp_path / "curves.png")
+    pairs = {(line.style.label, line.style.color) for _, lines in drawn for line in lines}
+    assert len(pairs) == len({label for label, _ in pairs}) == len({c for _, c in pairs}) == 3
+
+
+def test_environments_without_an_evaluation_need_no_panel(tmp_path, drawn):
+    write_run(tmp_path, "t-ls", "rnn", learning(9))
+    for number in range(12):
+        never = lambda rate, seed: learning(9)(rate, seed)[:0]  # noqa: E731
+        write_run(tmp_path, f"gym:Mine-v{number}", "rnn", never, frames=0, finished=False)
+    plot(tmp_path, path=tmp_path / "curves.png")
+    assert len(drawn) == 1
