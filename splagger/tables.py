@@ -34,6 +34,18 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def duration_in_words(seconds: float | int) -> str:
+    """Returns a duration without false precision.
+
+    >>> duration_in_words(40), duration_in_words(200), duration_in_words(32_000), duration_in_words(400_000)
+    ('40 s', '3 min', '9 h', '5 days')
+    """
+    for size, unit, least in ((86400, "days", 2 * 86400), (3600, "h", 5400), (60, "min", 90)):
+        if seconds >= least:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(1, seconds):.0f} s"
+
+
 def listed(items: Iterable[str], most: int = 3) -> str:
     """Returns at most so many items, and the number of the others.
 

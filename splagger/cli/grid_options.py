@@ -83,7 +83,9 @@ class Grid:
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         check_given_once(axes, overrides)
         grid = {"race": self.race, "snapshot_every": self.snapshot_every, "seeds": seeds} | axes
-        return Run.create(env, method, self.frames, overrides, self.episodes, **grid)
+        run = Run.create(env, method, self.frames, overrides, self.episodes, **grid)
+        run.check_varied(varied or ())
+        return run
 
     def given(self) -> list[str]:
         """Returns the options that differ from their defaults."""

@@ -39,13 +39,17 @@ def frames_of(words: list[str]) -> float:
 
     >>> frames_of(["1.5M"]), frames_of(["20k"]), frames_of(["3e6"])
     (1500000.0, 20000.0, 3000000.0)
+    >>> frames_of(["8.12M"])  # 8119999.999999999 without rounding
+    8120000.0
     """
     text = words[0]
     factor = {"k": 1e3, "m": 1e6}.get(text[-1:].lower(), 1.0)
     try:
-        return read_number(text[:-1] if factor > 1 else text) * factor
+        return round(read_number(text[:-1] if factor > 1 else text) * factor, 3)
     except ValueError:
-        raise ValueError(f"{text!r} is no number of frames, such as 200000, 2e5 or 1.5M") from None
+        raise ValueError(
+            f"{text!r} is not a number of frames, such as 200000, 2e5 or 1.5M"
+        ) from None
 
 
 _FRAMES = tyro.constructors.PrimitiveConstructorSpec(

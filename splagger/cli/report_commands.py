@@ -13,7 +13,7 @@ from splagger.cli.options import OutputFile, OutputFolder, WritableFile, check_e
 from splagger.errors import RunError
 from splagger.ranges import FreshSeeds, Jobs, Seconds
 from splagger.runs.folder import SAVE_EVERY
-from splagger.tables import Table, count
+from splagger.tables import Table, count, duration_in_words
 
 Positional = tyro.conf.Positional
 Runs = Annotated[
@@ -225,7 +225,7 @@ def _print_plans(plans, evidence) -> None:
     """Prints the experiments, and how long they take on this device and on the reference device."""
     import jax
 
-    from splagger.paper.durations import REFERENCE, rounded, seconds_of, total_of
+    from splagger.paper.durations import REFERENCE, seconds_of, total_of
 
     if not plans:
         return
@@ -243,7 +243,10 @@ def _print_plans(plans, evidence) -> None:
             f"{len(plan.run.points)}",
             f"{plan.run.frames / 1e6:g}M",
             plan.purpose,
-            *("unknown" if s[i] is None else f"about {rounded(s[i])}" for s in seconds.values()),
+            *(
+                "unknown" if s[i] is None else f"about {duration_in_words(s[i])}"
+                for s in seconds.values()
+            ),
         )
         for i, plan in enumerate(plans)
     ]
@@ -255,4 +258,4 @@ def _print_plans(plans, evidence) -> None:
         known, unknown = total_of(found)
         if known:
             rest = f", without {count(unknown, 'experiment')} of unknown speed" if unknown else ""
-            print(f"  {name}: about {rounded(known)}{rest}")
+            print(f"  {name}: about {duration_in_words(known)}{rest}")

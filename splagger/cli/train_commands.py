@@ -16,7 +16,7 @@ from splagger.cli.options import OutputFolder
 from splagger.errors import SettingError
 from splagger.ranges import Count, Jobs, Seconds, Seeds
 from splagger.runs.folder import SAVE_EVERY
-from splagger.tables import Table
+from splagger.tables import Table, duration_in_words
 
 Positional = tyro.conf.Positional
 
@@ -153,11 +153,10 @@ class Bench:
 
         from splagger.ppo.duration import estimated_seconds
         from splagger.runs.run import Run
-        from splagger.training.announcements import spoken
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         run = Run.create(self.env, self.method, overrides=settings, rates=[1e-3], seeds=self.runs)
         blocks = run.config.updates / run.config.ppo.eval_interval
         seconds = estimated_seconds(run.config, self.runs) * (1 + self.blocks) / blocks
         if jax.default_backend() == "cpu" and seconds > 60:
-            print(f"about {spoken(seconds)} here", file=sys.stderr)
+            print(f"about {duration_in_words(seconds)} here", file=sys.stderr)

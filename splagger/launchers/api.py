@@ -93,6 +93,7 @@ def sweep(
         for env, method in itertools.product(all_envs, all_methods):
             given = {**settings, **values}
             run = Run.create(env, method, frames, given, episodes, race, snapshot_every, **grid)
+            run.check_varied(values)
             experiments[run.folder(out)] = run, values
     runs = [run for run, _ in experiments.values()]
     if on == "local":

@@ -88,9 +88,9 @@ class Comparison:
             effect = estimate(difference, first, second)
             probability = float(improvement(first, second))
             seeds = " and ".join(c.seeds for c in chosen)
-            fewest = min(len(c.curves) for c in chosen)
+            seeds_each = 2 / sum(1 / len(c.curves) for c in chosen)  # as precise as these seeds
             note = f"P(more) = {probability:.2f}; seeds: {seeds}"
-            hint = advice(effect, self.region, fewest)
+            hint = advice(effect, self.region, seeds_each)
             return Shown(decide(effect, self.region), effect, note, hint)
 
         return find(evidence, (self.first, other), about, chosen, test)
@@ -196,7 +196,7 @@ class Fails(Level):
 class Sooner:
     """`first` reaches a level in fewer frames; the effect is log₂ of the ratio of frames.
 
-    A seed that never reaches the level counts as if it did at the end of training. If they belong to the others, the effect is a lower bound and cannot refute the claim; if they belong to `first`, it is
+    A seed that never reaches the level counts as if it did at the end of training. With such seeds among the others, the effect is a lower bound and cannot refute the claim; with such seeds of `first`, it is
     an upper bound and cannot confirm it.
     """
 

@@ -34,18 +34,6 @@ def total_of(seconds: Sequence[float | None]) -> tuple[float, int]:
     return sum(known, 0.0), len(seconds) - len(known)
 
 
-def rounded(seconds: float) -> str:
-    """Returns a duration without false precision.
-
-    >>> rounded(40.0), rounded(700.0), rounded(2e4), rounded(6e5)
-    ('40 s', '12 min', '6 h', '7 days')
-    """
-    for unit, size, least in (("days", 86400, 2 * 86400), ("h", 3600, 5400), ("min", 60, 90)):
-        if seconds >= least:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(1.0, seconds):.0f} s"
-
-
 def _ran_on(run: RecordedRun, device: str) -> bool:
     """Whether the run names its speed on one such device. On GPUs, runs that do not mention kernels are too old."""
     record, about = run.record, run.record.provenance

@@ -82,23 +82,25 @@ def find(
     Runs that are shorter than the paper's give an outcome "so far", or none if they are very short; more seeds of these
     would not help, so that the hint is left out.
     """
-    outcome, effect, note, hint = test(*chosen)
-    note += _without_diverged(outcome, chosen, test)
     series = min(all_series, key=evidence.covered)
-    if not evidence.lacks(series):
+    covered = evidence.covered(series) if evidence.lacks(series) else 1.0
+    outcome, effect, note, hint = _said(test(*chosen), covered)
+    kept = [c.without_diverged() for c in chosen]
+    if any(c.diverged for c in chosen) and min(len(c.curves) for c in kept) >= SEEDS:
+        others = _said(test(*kept), covered)
+        note += f"; without the diverged agents: {interval(others.effect, '+.2f')}"
+        note += f", {others.outcome}" if others.outcome != outcome else ""
+    if covered == 1.0:
         return Finding(about, outcome, effect, note + hint)
-    covered, whole = evidence.covered(series), PAPER[series.env].frames / 1e6
+    whole = PAPER[series.env].frames / 1e6
     short = f"at {covered * whole:.3g} of {whole:.3g} million frames"
     if covered < SHORTEST:
-        return Finding(about, UNDECIDED, effect, f"{short}, too few for a verdict; {note}")
-    return Finding(about, SO_FAR[outcome], effect, f"{short}; {note}{hint}")
+        return Finding(about, outcome, effect, f"{short}, too few for a verdict; {note}")
+    return Finding(about, outcome, effect, f"{short}; {note}{hint}")
 
 
-def _without_diverged(outcome: str, chosen: Sequence[Chosen], test: Callable[..., Shown]) -> str:
-    """Returns what the test shows without the agents that diverged, in words; empty if none did."""
-    kept = [c.without_diverged() for c in chosen]
-    if not any(c.diverged for c in chosen) or min(len(c.curves) for c in kept) < SEEDS:
-        return ""
-    shown = test(*kept)
-    words = f"; without the diverged agents: {interval(shown.effect, '+.2f')}"
-    return words if shown.outcome == outcome else f"{words}, {shown.outcome}"
+def _said(shown: Shown, covered: float) -> Shown:
+    """Returns what a test may say of runs that cover this fraction of the paper's frames."""
+    if covered == 1.0:
+        return shown
+    return shown._replace(outcome=UNDECIDED if covered < SHORTEST else SO_FAR[shown.outcome])

@@ -42,8 +42,12 @@ class Verdict(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def advice(effect: Estimate, region: Region, seeds: int) -> str:
-    """Returns how many seeds an undecided comparison needs, in words; empty if it is decided."""
+def advice(effect: Estimate, region: Region, seeds: float | int) -> str:
+    """Returns how many seeds an undecided comparison needs, in words; empty if it is decided.
+
+    - `seeds`: how many of each method it has. For methods with n and m seeds this is the harmonic mean of n and m,
+      since the variance of a difference is that of one seed times 1/n + 1/m.
+    """
     if decide(effect, region) != UNDECIDED:
         return ""
     needed = seeds_to_decide(effect, region, seeds)
@@ -51,7 +55,7 @@ def advice(effect: Estimate, region: Region, seeds: int) -> str:
         return (
             "; the effect is so close to the boundary that no feasible number of seeds would decide"
         )
-    return f"; about {max(needed, seeds + 1)} seeds each would decide if the effect stays the same"
+    return f"; about {max(needed, int(seeds) + 1)} seeds each would decide if the effect stays the same"
 
 
 def decide(effect: Estimate, region: Region) -> str:
@@ -69,7 +73,7 @@ def decide(effect: Estimate, region: Region) -> str:
     return FAILS if effect.high <= region.low or region.high <= effect.low else UNDECIDED
 
 
-def seeds_to_decide(effect: Estimate, region: Region, seeds: int) -> int:
+def seeds_to_decide(effect: Estimate, region: Region, seeds: float | int) -> int:
     """Returns how many seeds would decide if the effect stayed the same: intervals shrink with √seeds.
 
     n · (half of the interval / distance to the nearest boundary)², rounded up to two digits.

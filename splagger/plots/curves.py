@@ -25,7 +25,7 @@ def curves_of(
 
 def _line(one: Variant, label: str, longest: float, unit: float) -> Line:
     style = style_of(one.method)._replace(label=label)
-    return learning_curve(style, one.method, for_figures(one.members), longest, unit)
+    return learning_curve(style, one.method, one.chosen(for_figures), longest, unit)
 
 
 def _labels(names: list[str], most: int = 44) -> list[str]:

@@ -33,7 +33,7 @@ def summary_table(folders: list[RunFolder]) -> Table:
             ", ".join(words),
             f"{s.rate:g}",
             f"{s.mean_return:.2f}",
-            f"{s.final_return:.2f} ({count(s.seeds, 'seed')})",
+            f"{s.final_return:.2f} ({count(s.seeds, 'seed')}{_diverged(s.diverged)})",
             f"{s.frames_per_second or 0:,.0f}",
             s.folder,
         )
@@ -42,6 +42,10 @@ def summary_table(folders: list[RunFolder]) -> Table:
     head = ("environment", "method", "settings", "best rate", "mean return", "final return")
     table = Table("Results", (*head, "frames/s", "folder"), rows)
     return table if any(settings) else table.without("settings")
+
+
+def _diverged(agents: int) -> str:
+    return f", {agents} diverged" if agents else ""
 
 
 def comparison_tables(found: Any) -> list[Table]:
@@ -77,8 +81,7 @@ def comparison_notes(found: Any) -> Iterator[str]:
     yield from filter(None, [found.attrs.get("left_out")])
     for env, part in found.groupby("env", sort=False):
         cut = part[part["frames"] < part["trained_frames"]]
-        same = part[part["frames"].isin(cut["frames"])]  # of the same task
-        shortest = same[same["shared_frames"] == same["shared_frames"].min()]
+        shortest = part[part["cuts_others"]]
         if len(cut):
             names = (
                 " ".join(filter(None, (row.method, row.settings))) for row in shortest.itertuples()
@@ -107,7 +110,8 @@ def returns_table(evidence: Evidence) -> Table:
             row.series.env,
             style_of(row.series.method).label,
             f"{row.as_in_paper.rate:g}",
-            f"{row.as_in_paper.curves.mean():.2f} ({count(len(row.as_in_paper.curves), 'seed')})",
+            f"{row.as_in_paper.curves.mean():.2f} ({count(len(row.as_in_paper.curves), 'seed')}"
+            f"{_diverged(row.as_in_paper.diverged)})",
             f"{row.unbiased.rate:g}",
             row.unbiased.seeds,
             millions(evidence, row.series),

@@ -14,9 +14,8 @@ import numpy as np
 
 from splagger.files.storage import warn
 from splagger.ranges import type_hints
+from splagger.runs.record import NEWER_FIELDS
 
-# Newer fields are left out of the description at their defaults, so that old digests stay valid.
-NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
 NEWER_PARTS = ("environment", "task_code", "arrays")  # of the descriptions of bridges
 
 

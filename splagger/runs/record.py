@@ -13,6 +13,8 @@ from splagger.runs.axes import AXES
 from splagger.zoo.recipes import COMPACT
 
 DIGEST = "sha256"  # the field with the digest of all others
+# Plans lack newer fields at their defaults, so that old digests stay valid.
+NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
 
 
 @dataclass(frozen=True)
@@ -186,10 +188,21 @@ def check_plan(plan: Mapping[str, Any]) -> None:
     for name in _LENGTHS:
         if name in ppo and not (_has_type(ppo[name], int) and 0 < ppo[name] < 2**31):
             raise ValueError(f"its ppo.{name} is {ppo[name]!r:.80}")
+    method = plan.get("method", {})
+    if not isinstance(method, dict):
+        raise ValueError(f"its method is {method!r:.80}")
     for axis in AXES:
+        try:
+            if "ppo" in plan and "method" in plan:
+                axis.default(plan)
+        except (TypeError, ValueError, KeyError):
+            raise ValueError(f"it has no default of {axis.plural}") from None
         values = plan.get(axis.plural, [])
         if not isinstance(values, list) or not all(_has_type(v, int | float) for v in values):
             raise ValueError(f"its {axis.plural} are {values!r:.80}")
+
+
+COMPACT_NETWORK = "compact network"  # stands for the settings of `COMPACT`
 
 
 def in_words(overrides: Mapping[str, Any]) -> tuple[str, ...]:
@@ -197,32 +210,37 @@ def in_words(overrides: Mapping[str, Any]) -> tuple[str, ...]:
 
     >>> in_words({"env.kwargs": '{"goal": 3}', "network.hidden": [64, 32]})
     ('goal=3', 'network.hidden=64,32')
-    >>> in_words(COMPACT | {"ppo.clip": 0.1})
-    ('ppo.clip=0.1', 'compact network')
+    >>> in_words(COMPACT | {"ppo.clip": 0.1, "network.hidden": [64, 64]})
+    ('network.hidden=64,64', 'ppo.clip=0.1', 'compact network')
     """
     found: list[str] = []
-    compact = {name: as_text(value) for name, value in COMPACT.items()}
-    is_compact = compact.items() <= {k: as_text(v) for k, v in overrides.items()}.items()
+    given = COMPACT.keys() & overrides.keys()
+    alike = [name for name in given if as_text(overrides[name]) == as_text(COMPACT[name])]
+    is_compact = given == COMPACT.keys() and 2 * len(alike) > len(COMPACT)
     for name, value in overrides.items():
-        if is_compact and name in compact:
+        if is_compact and name in alike:
             continue
         pairs = _arguments(value) if name == "env.kwargs" else {name: value}
         found += [f"{key}={as_text(one)}" for key, one in pairs.items()]
-    found += ["compact network"] * is_compact
+    found += [COMPACT_NETWORK] * is_compact
     return tuple(word if word.isprintable() else repr(word) for word in found)
 
 
 def setting_of(plan: Mapping[str, Any], name: str) -> str | None:
     """Returns a setting of a described run as tables show it; None if it has none of that name.
 
-    >>> setting_of({"ppo": {"clip": 0.05}}, "ppo.clip")
-    '0.05'
+    >>> setting_of({"ppo": {"clip": 0.05}}, "ppo.clip"), setting_of({"ppo": {}}, "ppo.update_noise")
+    ('0.05', 'stored')
     """
     group, *path = name.split(".")
     value = plan.get("environment" if group == "env" else group)
     for part in path:
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return None if value is None or isinstance(value, Mapping) else as_text(value)
+        if not isinstance(value, Mapping):
+            return None
+        if part not in value and part not in NEWER_FIELDS:
+            return None
+        value = value.get(part, NEWER_FIELDS.get(part))
+    return None if isinstance(value, Mapping) else as_text(value)
 
 
 def _arguments(text: Any) -> dict[str, Any]:
@@ -234,8 +252,14 @@ def _arguments(text: Any) -> dict[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """Returns a setting in the syntax of --set."""
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    """Returns a setting in the syntax of --set.
+
+    >>> as_text((32, 8)), as_text(True), as_text(None)
+    ('32,8', 'true', 'none')
+    """
+    if isinstance(value, list | tuple):
+        return ",".join(map(as_text, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _count(values: Any) -> int:

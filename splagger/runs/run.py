@@ -5,7 +5,7 @@ import itertools
 import math
 import shlex
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -211,6 +211,13 @@ class Run:
         batch, interval = self.row.ppo.batch, self.row.ppo.eval_interval
         before = (update - interval) * batch // self.snapshot_every
         return update == 0 or update * batch // self.snapshot_every > before
+
+    def check_varied(self, names: Iterable[str]) -> None:
+        """Refuses settings to vary that the method does not use: all values would give the same agents."""
+        plan, named = _plan(self.row, self.method), set(names)
+        for axis in AXES:
+            if axis.setting in named and not axis.needs(plan):
+                raise SettingError(f"method {self.method.name!r} does not use {axis.setting}")
 
     def _updates(self) -> int:
         """The number of updates: whole evaluation intervals, at least one."""

@@ -16,7 +16,7 @@ from splagger.stats.estimates import (
 )
 from splagger.stats.evidence import Evidence
 from splagger.stats.recorded import RecordedRun, relative
-from splagger.stats.selection import Chosen, unbiased
+from splagger.stats.selection import Chosen
 from splagger.stats.variants import Variant, variants
 from splagger.tables import listed
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
 DEFAULT_REFERENCE = "splagger"
+BEGUN = 0.1  # of the frames of others: an unfinished run with less is not compared
 
 
 def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFrame":
@@ -37,15 +38,17 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     - `probability`: the probability that a seed of this method earns more over training than a seed of `reference`.
     - `is_reference`: whether the others of its task are compared with this row.
     - `frames`, `trained_frames`: frames per run that are compared, and that the longest of its runs was trained for;
-      `shared_frames` are those that all of its runs have.
+      `shared_frames` are those that all of its runs have. `cuts_others`: whether others are cut because this one has
+      the fewest.
     - `annealed`: whether the learning rate falls during training. Then a run that is cut does not show what a shorter
       run would have earned.
     - `notes`: runs and curves that do not count, and why.
 
     Runs of one task are compared over the frames that all of them have, also in the choice of the rate. With a single
-    seed there is neither an interval nor a probability. The frame's `attrs["left_out"]` names runs that have only begun.
+    seed there is neither an interval nor a probability. Runs that have only begun, with less than a tenth of the frames
+    of others, are left out; the frame's `attrs["left_out"]` names them.
 
-    Raises a RunError if there are no runs, or none of `reference`.
+    Raises a RunError if there are no runs, none of `reference`, or several methods of that name.
     """
     import pandas
 
@@ -55,39 +58,57 @@ def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFra
     compared = _at_common_length(trained)
     merit = lambda v: float(interquartile_mean(over_training(compared[v].curves)))  # noqa: E731
     found = sorted(compared, key=lambda v: (v.env, v.task, -merit(v)))
-    methods = {v.method for v in found}
-    own = {v.plan.get("method", {}).get("name"): v.method for v in found}
-    reference = reference if reference in methods else own.get(reference, reference)
-    if reference is not None and reference not in methods:
-        from splagger.methods import ALIASES  # needs JAX
-
-        reference = ALIASES.get(reference, reference)
-    if reference is not None and reference not in methods:
-        raise RunError(f"no run of {reference!r}; there are {', '.join(sorted(methods))}")
+    reference = None if reference is None else _method_called(reference, found)
     rows = []
     for one in found:
         neighbors = [v for v in found if v.env == one.env]
         rivals = [v for v in neighbors if v.task == one.task]
-        rows.append(_row(one, neighbors, _reference(rivals, reference), compared))
+        rows.append(_row(one, neighbors, rivals, _reference(rivals, reference), compared))
     frame = pandas.DataFrame(rows)
     frame.attrs["left_out"] = _left_out(runs, [one for one in every if one not in trained])
     return frame
 
 
-def _trained(found: list[Variant]) -> list[Variant]:
-    """Returns the variants that were evaluated after training began; all of a task where none was.
+def _method_called(name: str, found: list[Variant]) -> str:
+    """Returns the method of this name or alias, as runs record it: custom ones as "module:name"."""
+    methods = {v.method for v in found}
+    if name in methods:
+        return name
+    own = sorted({v.method for v in found if v.plan.get("method", {}).get("name") == name})
+    if len(own) > 1:
+        raise RunError(f"several methods are called {name!r}: {', '.join(own)}; name one of them")
+    if own:
+        return own[0]
+    from splagger.methods import ALIASES  # needs JAX
 
-    Otherwise, a run that has only begun would leave nothing to compare.
+    if ALIASES.get(name) in methods:
+        return ALIASES[name]
+    raise RunError(f"no run of {name!r}; there are {', '.join(sorted(methods))}")
+
+
+def _trained(found: list[Variant]) -> list[Variant]:
+    """Returns the variants that have more than begun, or all of a task where none has.
+
+    A run has only begun if it still trains and has less than a tenth of the frames of another one: the comparison
+    would end where it is.
     """
-    begun = {one.task for one in found if one.trained > 0}
-    return [one for one in found if one.trained > 0 or one.task not in begun]
+    longest = {one.task: max(o.trained for o in found if o.task == one.task) for one in found}
+    return [one for one in found if one.ended or one.trained >= BEGUN * longest[one.task]]
 
 
 def _left_out(runs: list[RecordedRun], begun: list[Variant]) -> str:
     """Returns which runs are not compared because they have only begun; empty if all are."""
     names = [f"{relative(run.path)} (not evaluated yet)" for run in runs if not run.members]
-    names += [f"{one.method} on {one.env} (only evaluated before training)" for one in begun]
+    names += [
+        f"{' '.join([one.method, *one.settings])} on {one.env} ({_so_far(one)})" for one in begun
+    ]
     return f"not compared: {listed(names)}" if names else ""
+
+
+def _so_far(one: Variant) -> str:
+    if one.trained == 0:
+        return "only evaluated before training"
+    return f"unfinished, {one.trained:,} frames"
 
 
 def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
@@ -100,7 +121,7 @@ def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
         frames = [one.members.frames for one in found if one.task == task]
         shared = ft.reduce(np.intersect1d, frames)
         ends[task] = shared[-1] if len(shared) > 1 else min(f[-1] for f in frames)
-    return {one: unbiased(one.members.until(ends[one.task])) for one in found}
+    return {one: one.chosen(until=ends[one.task]) for one in found}
 
 
 def _reference(rivals: list[Variant], name: str | None) -> Variant | None:
@@ -114,6 +135,7 @@ def _reference(rivals: list[Variant], name: str | None) -> Variant | None:
 def _row(
     one: Variant,
     neighbors: list[Variant],
+    rivals: list[Variant],
     reference: Variant | None,
     compared: dict[Variant, Chosen],
 ) -> dict[str, Any]:
@@ -128,6 +150,7 @@ def _row(
         "frames": int(chosen.frames[-1]),
         "trained_frames": one.trained,
         "shared_frames": int(one.members.frames[-1]),
+        "cuts_others": _cuts_others(one, rivals, compared),
         "annealed": one.anneals,
         "rate": chosen.rate,
         "seeds": len(chosen.curves),
@@ -144,6 +167,11 @@ def _row(
         "probability": _probability(chosen, other),
         "notes": "; ".join([*one.notes, *_early(one, chosen)]),
     }
+
+
+def _cuts_others(one: Variant, rivals: list[Variant], compared: dict[Variant, Chosen]) -> bool:
+    is_shortest = one.members.frames[-1] == min(v.members.frames[-1] for v in rivals)
+    return bool(is_shortest and any(compared[v].frames[-1] < v.trained for v in rivals))
 
 
 def _early(one: Variant, chosen: Chosen) -> list[str]:

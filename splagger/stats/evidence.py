@@ -21,7 +21,7 @@ from splagger.runs.folder import find_runs
 from splagger.runs.record import in_words
 from splagger.stats import selection
 from splagger.stats.members import Members, Settings, default_settings, pool
-from splagger.stats.recorded import COVERED, Part, RecordedRun, that_count
+from splagger.stats.recorded import COVERED, Part, RecordedRun, pilot_of, that_count
 from splagger.stats.selection import Chosen
 from splagger.tables import listed
 
@@ -102,22 +102,15 @@ class Evidence:
         return self._members[series]
 
     def pilot(self, series: Series) -> Part | None:
-        """Returns the sweep that chose the rate of longer runs: the longest finished one that is too short to count.
-
-        None if the longer runs are a sweep themselves, or if there is no shorter one.
-        """
+        """Returns the shorter sweep that chose the rate of the runs that count, see `pilot_of`."""
         if series not in self._pilots:
             counted, longer = self._parts(series), self.members(series)
-            swept = longer is not None and selection.swept_seeds(longer)
-            sweeps = [
+            alike = [
                 (run, members)
-                for run, members in ([] if swept else self._found(series))
-                if not any(run is other for other, _ in counted)
-                and run.record.ended
-                and len(members.rates) > 1
-                and _agree(run.record.plan, counted[-1][0].record.plan, but=("updates",))
+                for run, members in self._found(series)
+                if _agree(run.record.plan, counted[-1][0].record.plan, but=("updates",))
             ]
-            self._pilots[series] = max(sweeps, key=lambda s: s[1].frames[-1], default=None)
+            self._pilots[series] = None if longer is None else pilot_of(alike, counted, longer)
         return self._pilots[series]
 
     def _parts(self, series: Series) -> list[Part]:
@@ -200,15 +193,16 @@ class Evidence:
         return None if members is None else selection.swept_rate(members, pilot and pilot[1])
 
     def first_fresh_seed(self, series: Series) -> int:
-        """Returns a seed above all that finished runs of `series` have.
+        """Returns a seed above all that finished runs of `series` have, and the pilot that chose its rate.
 
-        Runs that were interrupted continue with their own seeds, and so do short ones that can be extended.
+        Not counted are the seeds of runs that continue with them: interrupted ones, and short ones that can be extended.
         """
-        long = [run for run, _ in that_count(self._found(series))]
+        long = [*that_count(self._found(series)), *filter(None, [self.pilot(series)])]
         found = [
             members
             for run, members in self._found(series)
-            if run.record.ended and (run in long or not run.can_be_extended)
+            if run.record.ended
+            and (any(run is other for other, _ in long) or not run.can_be_extended)
         ]
         used = max((seed for some in found for _, seed in some.returns), default=-1)
         return max(selection.FIRST_FRESH_SEED, used + 1)

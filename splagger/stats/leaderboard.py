@@ -189,10 +189,12 @@ def _standing(name: str, envs: list[str], cells: list[Cell], reference: str) -> 
     found = {(cell.env, cell.method): cell for cell in cells}
     mine = [found[env, name] for env in envs]
     over_tasks = lambda share: np.mean([share(cell.end) for cell in mine], axis=0)  # noqa: E731
-    others = [found.get((env, reference)) for env in envs]
+    others = [cell for env in envs if (cell := found.get((env, reference)))]
     better = None
-    if name != reference and all(others):
-        better = _improvement(mine, [other for other in others if other])
+    # One seed gives no probability, as in `compare`.
+    several = min(len(cell.training) for cell in (*mine, *others)) > 1
+    if name != reference and len(others) == len(mine) and several:
+        better = _improvement(mine, others)
     return Standing(
         name,
         len(envs),

@@ -73,6 +73,12 @@ def best_rate(members: Members) -> float:
     return max(members.rates, key=merit)
 
 
+def swept_seeds(members: Members) -> list[int]:
+    """Returns the seeds that were trained at several rates."""
+    seeds = [seed for _, seed in members.returns]
+    return sorted({seed for seed in seeds if seeds.count(seed) > 1})
+
+
 def members_of(folder: RunFolder, record: RunRecord) -> dict[Settings, Members]:
     """Returns the members of a run by their settings; empty before the first evaluation."""
     table = folder.curves(COLUMNS)

@@ -55,8 +55,8 @@ def left_out_of(evidence: Evidence, asked: Sequence[RecordedRun], ranked: Sequen
     found += [f"{relative(run.path)} ({reason})" for run, reason in reasons if reason]
     if not found:
         return ""
-    shown = any(reason and run.members for run, reason in reasons)
-    return f"not ranked: {listed(found)}" + "; `splagger compare` shows other settings" * shown
+    other = any(reason and (run.changed or _other_axes(run)) for run, reason in reasons)
+    return f"not ranked: {listed(found)}" + "; `splagger compare` shows other settings" * other
 
 
 def _reason(evidence: Evidence, run: RecordedRun, ranked: Sequence[Series]) -> str:
@@ -65,7 +65,9 @@ def _reason(evidence: Evidence, run: RecordedRun, ranked: Sequence[Series]) -> s
     pilot = evidence.pilot(series)
     counted = [*evidence.folders(series), *([pilot[0].path] if pilot else [])]
     if run.path not in counted:
-        return evidence.not_counted(run) or _other_axes(run)
+        is_default = default_settings(run.record) in run.members
+        words = [_other_axes(run), run.shortness if is_default else ""]
+        return evidence.not_counted(run) or ", ".join(filter(None, words))
     if series in ranked:
         return ""
     return "annealed over fewer frames than others" if run.record.ended else run.shortness
@@ -73,10 +75,6 @@ def _reason(evidence: Evidence, run: RecordedRun, ranked: Sequence[Series]) -> s
 
 def _other_axes(run: RecordedRun) -> str:
     """Returns the values of axes, such as kl_weight, that a run has and its settings do not."""
-    default = default_settings(run.record)
-    names = [
-        name
-        for name in default._fields
-        if any(getattr(s, name) != getattr(default, name) for s in run.members)
-    ]
-    return listed(f"{name}={getattr(s, name):g}" for name in names for s in run.members)
+    default = default_settings(run.record)._asdict().items()
+    found = [s._asdict() for s in run.members]
+    return listed(f"{k}={s[k]:g}" for k, usual in default for s in found if s[k] != usual)

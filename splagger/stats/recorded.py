@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from splagger.paper_numbers import PROTOCOLS
 from splagger.runs.folder import RunFolder
 from splagger.runs.record import RunRecord
-from splagger.stats.members import Members, Settings, members_of
+from splagger.stats.members import Members, Settings, members_of, swept_seeds
 
 # Two runs count as equally long if the shorter has at least this share of the other's frames.
 COVERED = 0.9
@@ -69,6 +69,23 @@ def that_count(found: Sequence[Part]) -> list[Part]:
     found = [f for f in found if f[0].record.ended] or found
     most = max((members.frames[-1] for _, members in found), default=0)
     return [f for f in found if f[1].frames[-1] >= COVERED * most]
+
+
+def pilot_of(found: Sequence[Part], counted: Sequence[Part], longer: Members) -> Part | None:
+    """Returns the sweep that chose the rate of longer runs: the longest finished one that is too short to count.
+
+    None if the longer runs, whose members are `longer`, are a sweep themselves, or if there is no shorter one.
+    """
+    if swept_seeds(longer):
+        return None
+    sweeps = [
+        (run, members)
+        for run, members in found
+        if not any(run is other for other, _ in counted)
+        and run.record.ended
+        and len(members.rates) > 1
+    ]
+    return max(sweeps, key=lambda part: part[1].frames[-1], default=None)
 
 
 def relative(path: Path) -> Path:

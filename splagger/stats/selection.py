@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from splagger.stats.members import Members, best_rate
+from splagger.stats.members import Members, best_rate, swept_seeds
 
 # The seeds for which a rate is reported: new ones, the half that it was not chosen on, those that it was chosen on,
 # or all, if there was only one rate.
@@ -86,12 +86,6 @@ def _sweep(members: Members) -> Members:
     """Returns the members whose seed was trained at several rates; all members if there are none."""
     several = swept_seeds(members)
     return members.of(several) if several else members
-
-
-def swept_seeds(members: Members) -> list[int]:
-    """Returns the seeds that were trained at several rates."""
-    seeds = [seed for _, seed in members.returns]
-    return sorted({seed for seed in seeds if seeds.count(seed) > 1})
 
 
 def _at(rate: float, members: Members, source: str) -> Chosen:

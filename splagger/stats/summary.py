@@ -17,6 +17,7 @@ class RunSummary(NamedTuple):
     mean_return: float  # over training
     final_return: float  # over the last tenth of training, where figures end
     seeds: int
+    diverged: int  # of these; they count with their return before training
     frames_per_second: float | None
     folder: str
     settings: tuple[str, ...]
@@ -37,6 +38,7 @@ def summarize(folder: RunFolder) -> RunSummary:
         float(curves.mean()),
         float(at_the_end(curves).mean()),
         len(curves),
+        int((~members.finite(rate)).sum()),
         record.frames_per_second,
         str(folder.path),
         record.settings,

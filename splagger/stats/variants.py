@@ -4,15 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from splagger.errors import RunError
 from splagger.runs.axes import PLURALS
 from splagger.runs.record import setting_of
 from splagger.stats.members import Members, Settings, pool, trained_twice
-from splagger.stats.recorded import Part, RecordedRun, relative, that_count
+from splagger.stats.recorded import Part, RecordedRun, pilot_of, relative, that_count
 from splagger.stats.selection import Chosen, unbiased
 from splagger.tables import count, differing, listed
 
@@ -30,12 +31,16 @@ class Variant:
     folder: str  # the name of the newest run folder
     anneals: bool  # whether the learning rate falls during training
     trained: int  # frames of the longest run; `members` have those that all runs share
+    ended: bool  # whether any of its runs has ended
+    pilot: Members | None  # of a shorter sweep that chose the rate, see `pilot_of`
     notes: tuple[str, ...]  # runs and curves that do not count
 
-    @cached_property
-    def chosen(self) -> Chosen:
-        """The curves at the best rate, on seeds that it was not chosen on if there are any."""
-        return unbiased(self.members)
+    def chosen(self, choose: Callable[..., Chosen] = unbiased, until: float = np.inf) -> Chosen:
+        """Returns the curves at the best rate: by default on seeds that it was not chosen on, if there are any.
+
+        - `until`: only these first frames count, also in the choice of the rate.
+        """
+        return choose(self.members.until(until), self.pilot and self.pilot.until(until))
 
     def distinguishing(self, others: Sequence["Variant"]) -> list[str]:
         """Returns the settings that not all of `others` share, or all if there are no others.
@@ -102,22 +107,29 @@ def _by_settings(group: list[RecordedRun], extra: list[str]) -> Iterator[Variant
         words = [f"{k.replace('_', ' ')} {getattr(settings, k):g}" for k in differ]
         counted = that_count(found)
         parts, last = [members for _, members in counted], counted[-1][0]
+        members = pool(parts)
+        pilot = pilot_of(found, counted, members)
         yield Variant(
             last.record.plan,
             _task(last),
             *last.name,
             (*changed, *words, *extra),
-            pool(parts),
+            members,
             last.path.resolve().name,
             last.anneals,
             int(max(part.frames[-1] for part in parts)),
-            tuple(_notes(found, counted)),
+            any(run.record.ended for run, _ in counted),
+            pilot and pilot[1],
+            tuple(_notes(found, counted, pilot)),
         )
 
 
-def _notes(found: Sequence[Part], counted: Sequence[Part]) -> Iterator[str]:
+def _notes(found: Sequence[Part], counted: Sequence[Part], pilot: Part | None) -> Iterator[str]:
     """Yields what a reader must know about the runs of a variant: which are left out, and which replace others."""
-    left_out = [run for run, _ in found if not any(run is other for other, _ in counted)]
+    if pilot:
+        yield f"the rate is that of {pilot[0].path.name} ({pilot[0].shortness})"
+    used = [run for run, _ in (*counted, *filter(None, [pilot]))]
+    left_out = [run for run, _ in found if not any(run is other for other in used)]
     if left_out:
         yield f"without {listed(f'{run.path.name} ({run.shortness})' for run in left_out)}"
     if twice := trained_twice([members for _, members in counted]):

@@ -51,7 +51,7 @@ def write_plan(out: str | Path, runs: Sequence[Any], launcher: str = "local") ->
         Planned(
             os.path.relpath(run.folder(out), out),
             run.row.name,
-            run.method.name,
+            run.method_path or run.method.name,
             run.size,
             run.config.updates,
             list(in_words(dict(run.overrides))),

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from splagger.runs.record import COMPACT_NETWORK, as_text
 from splagger.status.row import STATES, Row
 from splagger.tables import Table, differing
+from splagger.zoo.recipes import COMPACT
 
 HEAD = (
     "environment",
@@ -27,7 +29,8 @@ def status_table(rows: Sequence[Row]) -> Table:
     experiments = "1 experiment" if len(rows) == 1 else f"{len(rows)} experiments"
     title = f"{experiments}: {states}" if rows else experiments
     kinds = [(row.env, row.method) for row in rows]
-    settings = differing([row.settings for row in rows], kinds, lambda row, name: "default")
+    default = lambda row, name: _default(rows[row], name)  # noqa: E731
+    settings = differing([row.settings for row in rows], kinds, default)
     same = Counter((kind, *words) for kind, words in zip(kinds, settings, strict=True))
     cells = []
     for row, kind, words in zip(rows, kinds, settings, strict=True):
@@ -36,6 +39,12 @@ def status_table(rows: Sequence[Row]) -> Table:
         cells.append(_cells(row, ", ".join([*words, *named])))
     table = Table(title, (*HEAD, ""), cells)
     return table if any(cell[2] for cell in cells) else table.without("settings")
+
+
+def _default(row: Row, name: str) -> str:
+    """Returns the value of a setting that the row does not name."""
+    is_compact = COMPACT_NETWORK in row.settings and name in COMPACT
+    return as_text(COMPACT[name]) if is_compact else "default"
 
 
 def duration(seconds: float | int) -> str:

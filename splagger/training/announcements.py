@@ -10,6 +10,7 @@ from splagger.bridges import trial
 from splagger.ppo.duration import estimated_seconds
 from splagger.registry import COMPACT
 from splagger.runs.run import Run
+from splagger.tables import duration_in_words
 
 HINT_FROM = 3600.0  # seconds from which on a smaller size is worth a hint
 LONG = 600.0  # seconds from which on the duration of our own environments is printed
@@ -62,21 +63,9 @@ def _seconds(*runs: Run) -> tuple[float, float]:
 
 def _durations(runs: Sequence[Run], seconds: float, compact: float, small: str) -> str:
     is_compact = all(run.row.network == COMPACT for run in runs)
-    text = f"{'compact' if is_compact else 'full'} size: about {spoken(seconds)} here"
+    text = f"{'compact' if is_compact else 'full'} size: about {duration_in_words(seconds)} here"
     if seconds < LONG:
         return f"{text}, plus the compilation"
     if seconds > HINT_FROM and not is_compact:
-        return f"{text}; {small}: about {spoken(compact)}"
+        return f"{text}; {small}: about {duration_in_words(compact)}"
     return text
-
-
-def spoken(seconds: float | int) -> str:
-    """Returns a duration in words.
-
-    >>> spoken(40), spoken(200), spoken(32_000), spoken(400_000)
-    ('40 s', '3 min', '9 h', '5 days')
-    """
-    for size, unit, least in ((86400, "days", 2 * 86400), (3600, "h", 5400), (60, "min", 90)):
-        if seconds >= least:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(1, seconds):.0f} s"

@@ -18,7 +18,8 @@ from splagger.errors import EnvError
 from splagger.images import Image
 from splagger.runs.run import Run
 from splagger.spaces import MultiDiscrete
-from splagger.training.announcements import announce, spoken
+from splagger.tables import duration_in_words
+from splagger.training.announcements import announce
 from tests.bridges import foreign_envs
 
 GALLERY = Image(6, 7, 3)
@@ -183,7 +184,13 @@ def test_the_duration_is_printed_before_training(capsys):
 
 
 def test_durations_in_words():
-    assert [spoken(s) for s in (0, 89, 91, 5399, 5401)] == ["1 s", "89 s", "2 min", "90 min", "2 h"]
+    assert [duration_in_words(s) for s in (0, 89, 91, 5399, 5401)] == [
+        "1 s",
+        "89 s",
+        "2 min",
+        "90 min",
+        "2 h",
+    ]
 
 
 def test_the_flattening_of_other_spaces_is_gymnasiums():

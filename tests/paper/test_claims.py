@@ -442,3 +442,31 @@ def test_claims_use_only_series_that_figures_show():
             assert (series.env, series.method) in shown, claim.name
             assert series.method in METHODS
             assert series.env in ENVS
+
+
+def test_diverged_agents_give_no_verdict_that_short_runs_do_not_have(tmp_path):
+    """The words about the other agents are those for runs of this length, too."""
+
+    def finding(evaluations):
+        def failing(rate, seed):
+            curve = np.r_[2.0, np.full(evaluations - 1, 15.0)]
+            return np.where((np.arange(evaluations) > 0) & (seed == 4), np.nan, curve)
+
+        root = tmp_path / str(evaluations)
+        healthy = lambda rate, seed: np.r_[2.0, np.full(evaluations - 1, 9 + 0.01 * seed)]  # noqa: E731
+        write_run(root, "t-ls", "rnn", healthy, seeds=range(5))
+        write_run(root, "t-ls", "amrl", failing, seeds=range(5))
+        test = Beats(Series("t-ls", "amrl"), (Series("t-ls", "rnn"),))
+        return test.evaluate(Evidence.read(root)).findings[0]
+
+    very_short, short = finding(2), finding(11)
+    assert very_short.outcome == UNDECIDED and "diverged agents: +" in very_short.note
+    assert HOLDS not in very_short.note
+    assert f"], {HOLDS_SO_FAR}; about" in short.note
+
+
+def test_the_number_of_seeds_that_would_decide_regards_those_of_both_methods():
+    """10 and 4 seeds are as precise as 5.7 of each."""
+    effect, region = Estimate(0.0, -0.1, 0.1), Region(low=-0.09)
+    assert seeds_to_decide(effect, region, 2 / (1 / 10 + 1 / 4)) == 8
+    assert "about 8 seeds each" in advice(effect, region, 2 / (1 / 10 + 1 / 4))

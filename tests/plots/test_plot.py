@@ -106,7 +106,7 @@ def test_long_labels_stay_distinct_and_dollar_signs_are_not_formulas(tmp_path):
         write_run(tmp_path, "gym:Lake-v1", "rnn", learning(9), name=name, **settings)
     found = variants(Evidence.read(tmp_path).runs)
     labels = {line.style.label for line in curves_of(found)[1]}
-    assert labels == {"rnn, is_slippery=False", "rnn, is_slippery=True"}
+    assert labels == {"rnn, is_slippery=false", "rnn, is_slippery=true"}
     assert _labels(["x" * 50 + side + "y" * 50 for side in "lr"])[0].count("x") == 50
     write_run(tmp_path, "gym:Lake-v1", r"a$\b$", learning(9))
     plot(tmp_path, path=tmp_path / "curves.png")

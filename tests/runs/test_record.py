@@ -101,12 +101,15 @@ WRONG_PLANS = [
     {"episodes": "4"},
     {"rates": 3},
     {"rates": ["fast"]},
+    {"method": "x"},
+    {"method": {}, "ppo": {}},
+    {"method": {"aggregator": {"temperature": "x"}}, "ppo": {"entropy": 0.1, "kl_weight": 0.0}},
 ]
 
 
 @pytest.mark.parametrize("plan", WRONG_PLANS, ids=str)
 def test_a_plan_that_no_run_records_is_refused(plan):
-    with pytest.raises(RunError, match=r"somewhere/run\.json is damaged \(its "):
+    with pytest.raises(RunError, match=r"somewhere/run\.json is damaged \((its|it has no) "):
         RunRecord.from_json(changed(run=plan), PATH)
 
 

@@ -12,12 +12,15 @@ import jax
 import numpy as np
 import pytest
 
+import splagger
 from splagger.aggregators import Halves, Mean, WeightedMean
+from splagger.cli.grid_options import Grid
 from splagger.envs import TMaze
 from splagger.errors import SettingError
 from splagger.methods import Method
 from splagger.ranges import Weight
 from splagger.runs.describe import digest_of, plain
+from splagger.runs.record import setting_of
 from splagger.runs.run import Run
 from tests.tiny import BATCH, SETTINGS, SWEPT, UPDATES, tiny
 
@@ -349,3 +352,26 @@ def test_a_class_is_not_an_environment():
 def test_a_name_that_no_folder_can_have_is_refused(name):
     with pytest.raises(SettingError, match="its name becomes the name of a folder"):
         Method(name)
+
+
+def test_settings_that_a_method_does_not_use_cannot_be_varied():
+    """They may be set, since --set may be for other methods of a sweep."""
+    run = Run.create("t-ls-demo", "splagger", overrides={"ppo.kl_weight": 0.1})
+    with pytest.raises(SettingError, match=r"method 'splagger' does not use ppo\.kl_weight"):
+        run.check_varied(["ppo.kl_weight"])
+    Run.create("t-ls-demo", "pearl").check_varied(["ppo.kl_weight", "method.skip"])
+    for train in (
+        lambda: splagger.sweep("t-ls-demo", "rnn", vary={"ppo.kl_weight": [0.1, 1]}),
+        lambda: Grid().run("t-ls-demo", "rnn", {"ppo.kl_weight": "0.1"}),
+    ):
+        with pytest.raises(SettingError, match=r"does not use ppo\.kl_weight"):
+            train()
+
+
+def test_varied_settings_are_shown_at_their_defaults():
+    """Also those that plans lack there, and booleans as --set takes them."""
+    run = Run.create("t-ls-demo", "pearl")
+    plan = json.loads(json.dumps(run.describe()))
+    names = ("ppo.update_noise", "network.image_channels", "ppo.decoded", "method.bottleneck")
+    assert [setting_of(plan, n) for n in names] == ["stored", "16,32", "none", "true"]
+    assert setting_of(plan, "ppo.typo") is setting_of(plan, "method.aggregator.typo") is None

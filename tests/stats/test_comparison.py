@@ -12,6 +12,9 @@ from splagger.cli import main
 from splagger.errors import RunError
 from splagger.report.tables import comparison_tables, summary_table
 from splagger.runs.folder import RunFolder
+from splagger.stats.evidence import Evidence, Series
+from splagger.status import overview, status_table
+from splagger.zoo.recipes import COMPACT
 from tests.synthetic import learning, write_run
 
 CUSTOM = "gym:Custom-v0"
@@ -319,3 +322,63 @@ def test_a_method_of_a_module_may_be_called_by_its_own_name(tmp_path):
     (folder / "run.json").write_text(json.dumps(record))
     for name in ("mine", "my_module:mine"):
         assert set(splagger.compare(tmp_path, reference=name)["reference"]) == {"my_module:mine"}
+
+
+@pytest.mark.parametrize("evaluations, kept", [(2, False), (20, True)])
+def test_an_unfinished_run_counts_from_a_tenth_of_the_frames_on(tmp_path, evaluations, kept):
+    custom(tmp_path, "splagger", 9.0)
+    begun = lambda rate, seed: learning(4.0)(rate, seed)[:evaluations]  # noqa: E731
+    skip = {"overrides": {"method.skip": 1}, "clip": 0.3, "finished": False}
+    write_run(tmp_path, CUSTOM, "splagger", begun, name="skip", **skip)
+    found = splagger.compare(tmp_path)
+    assert len(found) == 1 + kept
+    assert found.loc[0, "frames"] == (19_000 if kept else 40_000)
+    name = "splagger method.skip=1 on gym:Custom-v0 (unfinished, 1,000 frames)"
+    assert found.attrs["left_out"] == ("" if kept else f"not compared: {name}")
+
+
+def test_only_runs_of_the_same_task_are_named_as_the_shortest(tmp_path, capsys):
+    short = lambda rate, seed: learning(8.0)(rate, seed)[:38]  # noqa: E731
+    custom(tmp_path, "splagger", 9.0)
+    write_run(tmp_path, CUSTOM, "rnn", short)
+    for method in ("lstm", "amrl"):  # equally long, and not cut
+        write_run(tmp_path, CUSTOM, method, short, episodes=2)
+    main(["compare", str(tmp_path)])
+    assert "all runs have; the shortest: rnn\n" in capsys.readouterr().out
+
+
+def test_a_short_sweep_chooses_the_rate_as_on_the_leaderboard(tmp_path):
+    """Its seeds are not fresh, also in longer runs at that rate."""
+    short = lambda rate, seed: learning(9 if rate == 3e-3 else 4)(rate, seed)[:21]  # noqa: E731
+    write_run(tmp_path, "t-ls", "rnn", short, rates=(1e-3, 3e-3), name="pilot")
+    write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=range(5), rates=(3e-3,), name="long")
+    (row,) = splagger.compare(tmp_path).to_dict("records")
+    assert (row["rate"], row["seeds"], row["source"]) == (3e-3, 2, "fresh")
+    assert row["notes"] == "the rate is that of pilot (only 750,000 frames)"
+    evidence = Evidence.read(tmp_path)
+    assert evidence.unbiased(Series("t-ls", "rnn")).seeds == "2 (fresh)"
+
+
+def test_several_methods_of_one_name_are_no_reference(tmp_path):
+    for module, clip in (("a", 0.1), ("b", 0.2)):
+        folder = write_run(tmp_path, CUSTOM, "mine", learning(9), name=module, clip=clip)
+        record = json.loads((folder / "run.json").read_text())
+        record["arguments"]["method"] = f"{module}:mine"
+        (folder / "run.json").write_text(json.dumps(record))
+    with pytest.raises(RunError, match="several methods are called 'mine': a:mine, b:mine"):
+        splagger.compare(tmp_path, reference="mine")
+    assert splagger.compare(tmp_path, reference="b:mine")["reference"].tolist() == ["b:mine"] * 2
+
+
+def test_the_compact_network_is_named_beside_a_varied_part_of_it(tmp_path):
+    """Each row shows the varied setting alone, whether it is a part of the compact network or not."""
+    for index, hidden in enumerate(((32, 32), (64, 64))):
+        settings = {"overrides": COMPACT | {"network.hidden": hidden}, "clip": 0.1 + index / 10}
+        folder = write_run(tmp_path, CUSTOM, "rnn", learning(9), name=f"h{hidden[0]}", **settings)
+        record = json.loads((folder / "run.json").read_text())
+        record["run"]["network"]["hidden"] = hidden
+        (folder / "run.json").write_text(json.dumps(record))
+    found = splagger.compare(tmp_path)["settings"].tolist()
+    assert sorted(found) == ["network.hidden=32,32", "network.hidden=64,64"]
+    column = [row[2] for row in status_table(overview(tmp_path).rows).rows]
+    assert sorted(column) == ["network.hidden=32,32", "network.hidden=64,64"]

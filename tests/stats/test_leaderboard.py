@@ -348,3 +348,28 @@ def test_the_train_option_checks_all_folders_first(tmp_path, capsys):
             ]
         )
     assert "nothere" in capsys.readouterr().err and not (tmp_path / "nothere").exists()
+
+
+def test_fresh_seeds_follow_those_of_the_pilot(tmp_path):
+    short = lambda rate, seed: learning(9)(rate, seed)[:21]  # noqa: E731
+    pilot = {"seeds": (100, 101, 102), "rates": (1e-3, 3e-3)}
+    write_run(tmp_path, "t-ls", "rnn", short, name="pilot", **pilot)
+    write_run(tmp_path, "t-ls", "rnn", learning(9), name="long")
+    assert Evidence.read(tmp_path).first_fresh_seed(Series("t-ls", "rnn")) == 103
+
+
+def test_what_is_not_ranked_has_its_own_reason(tmp_path):
+    write_run(tmp_path, "mc-ls", "splagger", learning(27), anneal=True)
+    short = lambda rate, seed: learning(27)(rate, seed)[:11]  # noqa: E731
+    write_run(tmp_path, "mc-ls", "rnn", short, anneal=True)
+    assert "other settings" not in leaderboard(tmp_path).left_out
+    write_run(tmp_path / "kl", "t-ls", "pearl", learning(16))
+    write_run(tmp_path / "kl", "t-ls", "pearl", short, name="both", kl_weights=(1e-6, 1.0))
+    found = leaderboard(tmp_path / "kl").left_out
+    assert "both (kl_weight=1, only 375,000 frames); `splagger compare` shows other" in found
+
+
+def test_one_seed_has_no_probability(tmp_path):
+    write_run(tmp_path, "t-ls", "splagger", learning(16), seeds=(0,))
+    write_run(tmp_path, "t-ls", "rnn", learning(9), seeds=(0,))
+    assert [s.improvement for s in leaderboard(tmp_path).standings] == [None, None]

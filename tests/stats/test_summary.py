@@ -1,5 +1,6 @@
 """The summary of a run."""
 
+import numpy as np
 import pytest
 
 from splagger.report.tables import summary_table
@@ -31,3 +32,12 @@ def test_runs_with_other_settings_are_told_apart(tmp_path):
     table = summary_table([RunFolder(folder) for folder in folders])
     column = table.head.index("settings")
     assert [row[column] for row in table.rows] == ["method.skip=0.25", "method.skip=0.75"]
+
+
+def test_agents_that_diverged_are_counted(tmp_path):
+    def curve(rate, seed):
+        return np.where((np.arange(41) > 5) & (seed == 1), np.nan, learning(9)(rate, seed))
+
+    folder = RunFolder(write_run(tmp_path, "t-ls", "rnn", curve))
+    assert summarize(folder).diverged == 1
+    assert "(3 seeds, 1 diverged)" in summary_table([folder]).text()
