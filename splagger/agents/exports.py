@@ -64,7 +64,10 @@ def _training(player: Player) -> dict[str, Any]:
     record = RunFolder(path).record()
     if player.at is not None:
         return {"training": {"frames": player.at, "provenance": record.provenance}}
-    about = {"frames": record.frames, "seconds": record.seconds, "provenance": record.provenance}
+    frames = record.frames
+    if run := player.run:  # a race may have stopped this agent earlier
+        frames = record.raced.get(run.member(player.point), record.update) * run.config.ppo.batch
+    about = {"frames": frames, "seconds": record.seconds, "provenance": record.provenance}
     return {"training": about}
 
 

@@ -82,8 +82,8 @@ def snapshots(path: str | Path) -> list[int]:
     if path.is_file():
         return []
     folder = find_run(path)
-    ppo = folder.record().plan["ppo"]
-    return [update * ppo["envs"] * ppo["steps"] for update in folder.snapshots()]
+    ppo = folder.record().plan.get("ppo", {})
+    return [update * ppo["envs"] * ppo["steps"] for update in folder.snapshots() if ppo]
 
 
 def _located(path: str | Path, at: Number | None) -> Path:
@@ -92,9 +92,7 @@ def _located(path: str | Path, at: Number | None) -> Path:
     if at is not None:
         check("at", at, FramesSoFar)
         if path.is_file():
-            raise SettingError(
-                f"{path} is one agent; only run folders have agents at {at:,} frames"
-            )
+            raise SettingError(f"{path} is one agent; only run folders have snapshots")
     return path
 
 
@@ -142,19 +140,28 @@ class _Trained:
         return min(found, key=lambda update: abs(update * self.run.config.ppo.batch - frames))
 
     def diverged(self, point: Point) -> int | None:
-        """Returns the update at which a member diverged; None if it was healthy when the agents were saved."""
+        """Returns the update by which a member had diverged; None if it was healthy when the agents were saved.
+
+        Snapshots may be newer than the record that names the diverged ones.
+        """
+        saved, agents = self._agents
         update = self.record.stopped.get(self.run.member(point))
-        return None if update is None or update > self._agents[0] else update
+        if update is not None and update <= saved:
+            return update
+        index = self.run.points.index(point)
+        finite = all(np.isfinite(leaf[index]).all() for leaf in jax.tree.leaves(agents.agent))
+        return None if finite else saved
 
     def player(self, index: int) -> Player:
-        """Returns a member; raises a RunError if it diverged, because its parameters are no numbers."""
+        """Returns a member; raises a RunError if it diverged: its parameters are then infinite or NaN."""
         point = self.run.points[index]
         if (update := self.diverged(point)) is not None:
             raise RunError(
-                f"{self.folder.path}: the agent with rate {point.rate:g} and seed {point.seed} diverged at update "
+                f"{self.folder.path}: the agent with rate {point.rate:g} and seed {point.seed} had diverged by update "
                 f"{update}; choose another rate or seed"
             )
         update, saved = self._agents
+        update = min(update, self.record.raced.get(self.run.member(point), update))
         agent, normalizers = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), saved)
         at = None if self.at is None else update * self.run.config.ppo.batch
         about = {"run": self.run, "path": self.folder.path, "at": at}
@@ -171,4 +178,8 @@ class _Trained:
             last = curves[curves["update"] == curves["update"].max()]
             keys = last[list(Point._fields)].itertuples(index=False, name=None)
             finals = {Point(*key): value for key, value in zip(keys, last["return"], strict=True)}
+        elif self.at is not None and len(chosen) > 1:
+            raise RunError(
+                f"{self.folder.path}: no evaluation is saved yet, so the best agent is unknown; choose a rate and a seed"
+            )
         return max(chosen, key=lambda i: finals.get(points[i], -np.inf))

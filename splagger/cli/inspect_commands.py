@@ -4,14 +4,14 @@ import functools as ft
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from splagger.analysis.options import Options
 from splagger.cli.formatting import show, size_of
 from splagger.cli.options import FramesSoFarOption, OutputFolder, WritableFile
-from splagger.errors import SettingError
+from splagger.errors import RunError, SettingError
 from splagger.ranges import Episodes, Several, TaskSeed
 from splagger.tables import Table
 
@@ -105,16 +105,27 @@ class Evaluate:
             raise SettingError(
                 f"--every-snapshot evaluates all snapshots of one agent; it takes no {other}"
             )
-        rows, episodes = [], []
+        chosen: dict[str, Any] = {"rate": self.rate, "seed": self.seed}
+        scores, failed = {}, {}
         for at in snapshots(self.run) or [0]:  # without snapshots, `load` says how to make them
-            found = load(self.run, self.rate, self.seed, trust=self.trust, at=at)
-            player = self.elsewhere.of(found)
-            episodes, total = evaluate(player, self.tasks, explore=self.explore)
-            rows.append((f"{at:,}", *map(str, episodes), str(total)))
-        names = [f"episode {k}" for k in range(1, len(episodes) + 1)]
-        point = f"rate {player.point.rate:g}, seed {player.point.seed}"
-        title = f"{self.tasks} tasks, {point}: return, 95% interval"
-        show(Table(title, ("frames", *names, "meta-episode"), rows))
+            try:
+                player = load(self.run, trust=self.trust, at=at, **chosen)
+            except RunError as error:  # damaged, or diverged by then
+                failed[at] = error
+                continue
+            chosen = player.point._asdict()  # the same agent in all rows, also while it trains
+            if player.at == at:  # otherwise, a race had stopped it
+                player = self.elsewhere.of(player)
+                scores[at] = evaluate(player, self.tasks, explore=self.explore)
+        if not scores:
+            raise next(iter(failed.values()))
+        episodes = len(next(iter(scores.values()))[0])
+        rows = {at: (*map(str, parts), str(total)) for at, (parts, total) in scores.items()}
+        rows |= {at: (*[""] * episodes, f"not evaluated: {failed[at]}") for at in failed}
+        names = [f"episode {k}" for k in range(1, episodes + 1)]
+        title = f"{self.tasks} tasks, rate {chosen['rate']:g}, seed {chosen['seed']}: return, 95% interval"
+        cells = [(f"{at:,}", *rows[at]) for at in sorted(rows)]
+        show(Table(title, ("frames", *names, "meta-episode"), cells))
 
     def _every_seed(self) -> None:
         import numpy as np

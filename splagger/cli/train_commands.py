@@ -15,7 +15,7 @@ from splagger.cli.launch_options import Where
 from splagger.cli.options import OutputFolder
 from splagger.errors import SettingError
 from splagger.ranges import Count, Jobs, Seconds, Seeds
-from splagger.runs.folder import SAVE_EVERY
+from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.tables import Table, duration_in_words
 
 Positional = tyro.conf.Positional
@@ -47,22 +47,19 @@ class Train:
         from splagger import hosts
         from splagger.report.tables import summary_table
         from splagger.training.announcements import announce
+        from splagger.training.opening import already_finished
         from splagger.training.runner import execute
 
         hosts.join()
         run = self.grid.run(self.env, self.method)
         self.grid.print_notes(run)
-        if self.force or not run.folder(self.out).exists():
+        if self.force or not RunFolder(run.folder(self.out)).exists:
             announce(run)
         folder, worked = execute(run, self.out, self.force, self.save_every)
         if not hosts.is_first():
             return
         if not worked:
-            more = ", more --frames extend it" if run.can_be_extended else ""
-            frames = folder.record().frames
-            print(
-                f"already finished at {frames:,} frames (--force starts over{more}): {folder.path}"
-            )
+            print(already_finished(run, folder, "--force", "more --frames extend it"))
         show(summary_table([folder]))
 
 
@@ -105,7 +102,8 @@ class Sweep:
             runs[run.digest] = run
         self.grid.print_notes(*runs.values(), varied=varied[0])
         if self.where.on == "local":
-            announce(*(run for run in runs.values() if not run.folder(self.out).exists()))
+            new = [r for r in runs.values() if not RunFolder(r.folder(self.out)).exists]
+            announce(*new)
         folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)
         show(summary_table(folders))
 

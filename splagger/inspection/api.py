@@ -69,7 +69,8 @@ def _look(player: Player) -> tuple[str, str]:
         return "agent", style_of("splagger").color
     style = style_of(player.run.method.name)
     color = "#888888" if style.color == "#000000" else style.color  # visible in dark mode, too
-    return f"{style.label} (rate {player.point.rate:g}, seed {player.point.seed})", color
+    age = "" if player.at is None else f", {player.at:,} frames"
+    return f"{style.label} (rate {player.point.rate:g}, seed {player.point.seed}{age})", color
 
 
 def _action_names(player: Player) -> list[str]:

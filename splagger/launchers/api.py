@@ -98,7 +98,7 @@ def sweep(
     runs = [run for run, _ in experiments.values()]
     if on == "local":
         print_notes(rounding_of(*runs) if frames is not None else [])
-        new = [run for folder, (run, _) in experiments.items() if not folder.exists()]
+        new = [run for run in runs if not RunFolder(run.folder(out)).exists]
         announce(*new, small="settings=splagger.SMALL, rates=1e-3")
     train_all(runs, out, save_every=save_every, on=launcher)
     return pandas.concat(

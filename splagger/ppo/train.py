@@ -253,8 +253,8 @@ def _ppo_loss(config, tunables, state, rollout, batch, index, params):
 def gradient_norm(grads) -> Float[Array, ""]:
     """Returns ‖grads‖, at most `MAX_NORM` if all gradients are finite.
 
-    Longer gradients have a square that overflows. Clipping sets their step to zero, here as in PyTorch, and training
-    goes on. Only gradients that are not finite themselves break the parameters.
+    Longer gradients have a square that overflows. Clipping sets them to zero, here as in PyTorch: only Adam's momentum
+    moves the parameters, and training goes on. Only gradients that are not finite themselves break the parameters.
     """
     norm = optax.tree.norm(grads)
     return jnp.where(jnp.isinf(norm) & faults.all_finite(grads), MAX_NORM, norm)

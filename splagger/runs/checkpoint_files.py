@@ -39,9 +39,14 @@ def saved_text(checkpoints: Path, name: str) -> str | None:
     return None
 
 
-def remove_superseded(checkpoints: Path) -> None:
-    """Removes all but the newest checkpoints, and what writers that were killed have left."""
-    kept = {checkpoint_path(checkpoints, u) for u in saved_updates(checkpoints)[-KEPT:]}
+def remove_superseded(checkpoints: Path, newest: int) -> None:
+    """Removes all but the newest checkpoints, and what writers that were killed have left.
+
+    - `newest`: the update of the checkpoint that was just written. Those of later updates were damaged: otherwise,
+      training would have continued from them.
+    """
+    updates = [update for update in saved_updates(checkpoints) if update <= newest]
+    kept = {checkpoint_path(checkpoints, update) for update in updates[-KEPT:]}
     for path in checkpoints.iterdir():
         if path not in kept:
             shutil.rmtree(path) if path.is_dir() else path.unlink()

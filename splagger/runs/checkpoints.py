@@ -3,7 +3,7 @@
 Both hold all members of a run, as named arrays under digests.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,13 +45,13 @@ class Snapshot(NamedTuple):
 def save_checkpoint(
     folder: RunFolder, update: int, state: Any, record: RunRecord | None = None, curves: str = ""
 ) -> None:
-    """Writes a checkpoint atomically, then removes all but the newest two."""
+    """Writes a checkpoint atomically, then removes all but this and the one before it."""
     path = folder.path / CHECKPOINTS
     path.mkdir(parents=True, exist_ok=True)
     texts = {RECORD: record.to_json(), CURVES: curves} if record else {}
     stored = {name: np.frombuffer(text.encode(), np.uint8) for name, text in texts.items()}
     write_arrays(checkpoint_path(path, update), stored | named_leaves(state), folder.confirm)
-    remove_superseded(path)
+    remove_superseded(path, update)
 
 
 def restore_checkpoint(
@@ -84,7 +84,7 @@ def restore_checkpoint(
 
 
 def save_snapshot(folder: RunFolder, update: int, state: Any) -> None:
-    """Writes the agents after an update: of a training state, the part that acts."""
+    """Writes the agents after an update: the part of a training state that acts, or of its named arrays."""
     path = folder.path / SNAPSHOTS
     path.mkdir(parents=True, exist_ok=True)
     leaves = named_leaves(state, tuple(f"{name}." for name in Snapshot._fields))
@@ -109,11 +109,10 @@ def snapshot_size(example: Any) -> int:
     return sum(array.nbytes for array in shapes.values())
 
 
-def remove_snapshots(folder: RunFolder, after: int) -> None:
-    """Removes the snapshots of later updates, which training makes again."""
-    for update in folder.snapshots():
-        if update > after:
-            checkpoint_path(folder.path / SNAPSHOTS, update).unlink(missing_ok=True)
+def remove_snapshots(folder: RunFolder, updates: Iterable[int]) -> None:
+    """Removes the snapshots of these updates."""
+    for update in updates:
+        checkpoint_path(folder.path / SNAPSHOTS, update).unlink(missing_ok=True)
 
 
 def _read(path: Path, update: int, example: Any) -> Checkpoint:

@@ -23,7 +23,7 @@ from splagger.network import check_fit
 from splagger.paper_numbers import PAPER_SEEDS
 from splagger.ppo.settings import MAX_UPDATES, Config
 from splagger.ranges import Frames, Members, check
-from splagger.registry import EnvRow
+from splagger.registry import ENVS, EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.describe import consists_of_ours, digest_of, plain
 from splagger.runs.record import as_text
@@ -82,14 +82,18 @@ class Run:
         row = resolve(env)
         row = row if episodes is None else row.with_meta(episodes=without_numpy(episodes))
         check_mapping("settings", overrides or {}, '{"ppo.steps": 80}')
-        own, before = _settings(row), (row, _method(method))
+        own, given = _settings(row), _method(method)
         settings: dict[str, Any] = own | without_numpy(dict(overrides or {}))
-        row, chosen = override(*before, settings)
-        settings = own | changed(settings, before, (row, chosen))
+        named = _registered(row, given)
+        row, chosen = override(row, given, settings)
+        settings = own | changed(settings, named, (row, chosen))
         if "env.kwargs" in settings:  # recorded in one spelling
             del settings["env.kwargs"]
             settings |= _settings(row)
         frames = row.frames if frames is None else frames
+        for name, number in (("frames", frames), ("snapshot_every", snapshot_every)):
+            if isinstance(number, bool):
+                raise SettingError(f"{name} must be a number of frames, got {number}")
         check("frames", frames, Frames)
         if snapshot_every is not None:
             check("snapshot_every", snapshot_every, Frames)
@@ -293,6 +297,12 @@ def _method(given: str | Method) -> Method:
             f"{name} must be a splagger.Method, got {kind_of(found)}; create one with splagger.Method('mine', aggregator=…)"
         )
     return found
+
+
+def _registered(row: EnvRow, method: Method) -> tuple[EnvRow, Method]:
+    """Returns the row and the method that their names stand for, which may have been passed with other settings."""
+    named = ENVS.get(row.name, row)
+    return named if type(named.env) is type(row.env) else row, METHODS.get(method.name, method)
 
 
 def _default_episodes(name: str) -> int | None:

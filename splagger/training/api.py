@@ -12,6 +12,7 @@ from splagger.runs.axes import check_given_once
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
 from splagger.training.announcements import announce, print_notes, rounding_of
+from splagger.training.opening import already_finished
 from splagger.training.runner import OnMetrics, execute
 
 if TYPE_CHECKING:
@@ -70,11 +71,10 @@ def train(
     )
     check_given_once(axes, settings)
     if show and hosts.is_first():
-        _announce(run, frames, force or not run.folder(out).exists())
+        _announce(run, frames, force or not RunFolder(run.folder(out)).exists)
     folder, worked = execute(run, out, force, save_every, show, on_metrics)
     if show and not worked and hosts.is_first():
-        done = f"already finished at {folder.record().frames:,} frames (force=True starts over)"
-        print_notes([f"{done}: {folder.path}"])
+        print_notes([already_finished(run, folder, "force=True")])
     return hosts.from_first(lambda: curves(folder.path))
 
 

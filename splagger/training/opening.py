@@ -46,6 +46,28 @@ def open_run(
     return record
 
 
+def with_earlier_snapshots(run: Run, folder: RunFolder) -> Run:
+    """Returns the run with the snapshots that its folder was begun with, if it asks for none itself."""
+    if run.snapshot_every is not None or not folder.exists:
+        return run
+    every = folder.record().arguments.get("snapshot_every")
+    return replace(run, snapshot_every=int(every)) if every else run
+
+
+def already_finished(run: Run, folder: RunFolder, force: str, more: str = "") -> str:
+    """Returns the note about a finished run.
+
+    - `force`: what starts it over: an option or an argument.
+    - `more`: what extends it, if this is possible.
+    """
+    lacks = run.snapshot_every is not None and not folder.snapshots()
+    hints = [f"{force} starts over", more * run.can_be_extended, "it has no snapshots" * lacks]
+    text = (
+        f"already finished at {folder.record().frames:,} frames ({', '.join(filter(None, hints))})"
+    )
+    return f"{text}: {folder.path}"
+
+
 def _with_command(provenance: dict[str, Any], command: str) -> dict[str, Any]:
     """Adds a command to those that contributed to a run; the last one says what the run is now."""
     recorded = provenance.get("commands")

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +32,13 @@ from splagger.status import Reporter
 from splagger.tables import count
 from splagger.training import progress
 from splagger.training.health import Health
-from splagger.training.opening import advice, failure, open_run, writing_run
+from splagger.training.opening import (
+    advice,
+    failure,
+    open_run,
+    with_earlier_snapshots,
+    writing_run,
+)
 from splagger.training.program import Program, States, compile_grid
 from splagger.training.race import Race
 from splagger.training.stopping import AbandonedError, StopRequest
@@ -177,8 +184,7 @@ class Execution:
         - `program`: that of all members. If some have stopped in a race, a smaller one is returned.
         """
         found = hosts.from_first(lambda: self._read(program.example))
-        if hosts.is_first():
-            remove_snapshots(self.folder, after=-1 if found is None else found[0])
+        hosts.from_first(lambda: self._forget(-1 if found is None else found[0]))
         if found is None:
             self.record = replace(self.record, raced={})
             return program, None
@@ -248,10 +254,21 @@ class Execution:
                 with writing_run(self.folder):
                     events.add(point, row)
 
+    def _forget(self, after: int) -> None:
+        """Removes those snapshots of later updates that this process will make again."""
+        found = [update for update in self.folder.snapshots() if update > after]
+        again = [u for u in found if u <= self.config.updates and self.run.has_snapshot(u)]
+        with writing_run(self.folder):
+            remove_snapshots(self.folder, again)
+
     def _note_snapshots(self, program: Program) -> None:
-        """Says how large the snapshots will be, if they are large."""
+        """Says how large the snapshots will be, if they are large, and if the first ones are missing."""
         if self.run.snapshot_every is None:
             return
+        if self.update > 0 and not self.folder.snapshots():
+            self.view.note(
+                f"snapshots begin after {self._frames():,} frames, where this run continues"
+            )
         left, ppo = self.config.updates - self.update, self.config.ppo
         number = 1 + min(left // ppo.eval_interval, left * ppo.batch // self.run.snapshot_every)
         size = snapshot_size(program.example)
@@ -263,9 +280,15 @@ class Execution:
         if not self.run.has_snapshot(self.update) or not self.health.alive:
             return
         whole = self.race.whole(program.pack(state))
-        if hosts.is_first():
-            with writing_run(self.folder):
-                save_snapshot(self.folder, self.update, whole)
+        if not hosts.is_first():
+            return
+        try:
+            save_snapshot(self.folder, self.update, whole)
+        except OSError as error:  # the checkpoint decides whether training can go on
+            reason = error.strerror or error
+            self.view.note(
+                f"no snapshot after {self._frames():,} frames: cannot write it ({reason})"
+            )
 
     def _save(self, state: Any, done: bool = False) -> None:
         """Writes a checkpoint with everything in it, then the copies of curves and record in the run folder."""
@@ -329,13 +352,15 @@ def execute(
     if on_metrics is not None and not callable(on_metrics):
         raise SettingError(f"on_metrics must be a function, got {kind_of(on_metrics)}")
     folder = RunFolder(run.folder(out))
+    if not force:
+        run = hosts.from_first(lambda: with_earlier_snapshots(run, folder))
     with contextlib.ExitStack() as stack:
         record = hosts.from_first(lambda: open_run(run, folder, out, force, stack))
         if record is None:
             return folder, False
         runs = "1 run" if len(run.points) == 1 else f"{len(run.points)} runs"
-        words = ", ".join(in_words(dict(run.overrides)))
-        title = " · ".join(filter(None, (run.row.name, run.method.name, words[:60], runs)))
+        words = textwrap.shorten(", ".join(in_words(dict(run.overrides))), 60, placeholder=" …")
+        title = " · ".join(filter(None, (run.row.name, run.method.name, words, runs)))
         view = progress.choose(title, run.points, run.config.updates, show and hosts.is_first())
         if hosts.is_first():
             reporter = stack.enter_context(Reporter(folder, run.config.updates, record.update))

@@ -389,7 +389,7 @@ def test_an_agent_that_diverged_is_not_loaded(trained, player, tmp_path, capsys)
     folder.write_record(replace(folder.record(), stopped={run.member(gone): 3}))
     name = f"rate {gone.rate:g} and seed {gone.seed}"
     with pytest.raises(
-        RunError, match=f"the agent with {name} diverged at update 3; choose another"
+        RunError, match=f"the agent with {name} had diverged by update 3; choose another"
     ):
         splagger.load(folder.path, rate=gone.rate, seed=gone.seed)
     assert [p.point for p in load_seeds(folder.path)] == [player.point]

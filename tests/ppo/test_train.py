@@ -196,7 +196,7 @@ def test_encoder_and_policy_gradients_are_clipped_separately():
 
 
 def test_a_finite_gradient_whose_square_overflows_is_no_divergence():
-    """Its norm is finite, and the update takes no step, as with `clip_grad_norm_` of PyTorch."""
+    """Its norm is finite, and the first update takes no step, as with `clip_grad_norm_` of PyTorch."""
     config = tiny("splagger", MAZE, **ONE_STEP)
     before = random_state(config)
     for weight in (1e10, 1e22, 1e34):

@@ -19,6 +19,7 @@ from splagger.envs import TMaze
 from splagger.errors import SettingError
 from splagger.methods import Method
 from splagger.ranges import Weight
+from splagger.registry import ENVS
 from splagger.runs.describe import digest_of, plain
 from splagger.runs.record import setting_of
 from splagger.runs.run import Run
@@ -375,3 +376,13 @@ def test_varied_settings_are_shown_at_their_defaults():
     names = ("ppo.update_noise", "network.image_channels", "ppo.decoded", "method.bottleneck")
     assert [setting_of(plan, n) for n in names] == ["stored", "16,32", "none", "true"]
     assert setting_of(plan, "ppo.typo") is setting_of(plan, "method.aggregator.typo") is None
+
+
+def test_settings_of_a_passed_row_are_recorded_unless_its_name_stands_for_them():
+    """The row has five epochs, and its name stands for two."""
+    row = ENVS["t-ls-demo"]
+    row = dataclasses.replace(row, ppo=dataclasses.replace(row.ppo, epochs=5))
+    run = Run.create(row, "splagger", overrides={"ppo.epochs": 5})
+    assert dict(run.overrides) == {"ppo.epochs": 5} and "--set ppo.epochs=5" in run.command()
+    assert Run.create(**run.arguments()).digest == run.digest
+    assert Run.create(row, "splagger", overrides={"ppo.epochs": 2}).overrides == ()

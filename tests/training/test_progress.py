@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from splagger.training import progress
+from splagger.training import progress, runner
 from tests.tiny import tiny
 
 RETURNS = [1.0, 2.5, math.nan, math.nan]
@@ -98,3 +98,10 @@ def test_square_brackets_in_names_are_not_markup(capsys):
         view.note("runs[v2]/t-ls is damaged")
     seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert "rnn[k=2][red]x" in seen and "runs[v2]/t-ls is damaged" in seen
+
+
+def test_a_long_title_ends_with_a_whole_setting(compiled_once, tmp_path, capsys):
+    runner.execute(tiny(frames=1), tmp_path, show="lines")
+    (title, *_) = "".join(capsys.readouterr()).partition("  ")
+    words = title.split(" · ")[2].removesuffix(" …").rstrip(",").split(", ")
+    assert title.split(" · ")[2].endswith(" …") and all("=" in word for word in words)

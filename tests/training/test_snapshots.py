@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import splagger
@@ -15,7 +16,8 @@ from splagger.analysis.subjects import trained as trained_subject
 from splagger.cli import main
 from splagger.errors import RunError, SettingError
 from splagger.files.agent_file import open_agent
-from splagger.runs.checkpoints import restore_checkpoint, restore_snapshot
+from splagger.inspection.api import _look
+from splagger.runs.checkpoints import restore_checkpoint, restore_snapshot, save_checkpoint
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.runs.record import check_arguments
 from splagger.runs.run import Run
@@ -150,7 +152,7 @@ def test_a_member_that_diverged_later_still_has_its_snapshots(kept, tmp_path):
     point = tiny().points[0]
     assert splagger.load(folder.path, point.rate, point.seed, at=EVERY).at == EVERY
     for at in (2 * EVERY, None):
-        with pytest.raises(RunError, match=f"diverged at update {SHORT + 1}"):
+        with pytest.raises(RunError, match=f"had diverged by update {SHORT + 1}"):
             splagger.load(folder.path, point.rate, point.seed, at=at)
 
 
@@ -242,3 +244,135 @@ def test_analyses_of_snapshots(kept, tmp_path, capsys):
 
 def _stacked(trees):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def killed(monkeypatch, run: Run, out, checkpoint: int, last: int) -> RunFolder:
+    """Returns the folder of a run that was killed after the snapshot of update `last`."""
+    write, keep = runner.save_checkpoint, runner.save_snapshot
+
+    def save(folder, update, *rest):
+        if update <= checkpoint:
+            write(folder, update, *rest)
+
+    def snapshot(folder, update, state):
+        if update > last:
+            raise KeyboardInterrupt
+        keep(folder, update, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "save_checkpoint", save)
+        patch.setattr(runner, "save_snapshot", snapshot)
+        with pytest.raises(KeyboardInterrupt):
+            runner.execute(run, out, save_every=0 if checkpoint else 120, show=False)
+    return RunFolder(run.folder(out))
+
+
+def test_a_command_without_the_option_keeps_and_makes_snapshots(kept, tmp_path, monkeypatch):
+    """A run that was begun with snapshots has the same ones, whoever continues it."""
+    folder = killed(monkeypatch, tiny(snapshot_every=EVERY), tmp_path, 0, SHORT)
+    assert folder.snapshots() == [0, SHORT]
+    runner.execute(tiny(), tmp_path, show=False)
+    assert contents(folder.path / "snapshots") == contents(kept.path / "snapshots")
+
+
+def test_snapshots_that_are_not_made_again_stay(kept, tmp_path):
+    """A longer run begins anew where its checkpoints are gone, with other snapshots."""
+    run = tiny(snapshot_every=EVERY)
+    shutil.copytree(kept.path, run.folder(tmp_path))
+    shutil.rmtree(run.folder(tmp_path) / "checkpoints")
+    longer = tiny(frames=(UPDATES + 1) * BATCH, snapshot_every=7 * BATCH)
+    folder, _ = runner.execute(longer, tmp_path, show=False)
+    assert folder.snapshots() == sorted({*KEPT, 0, 7})
+
+
+def test_the_last_two_intact_checkpoints_are_kept(tmp_path):
+    """A damaged one that is newer than they are would only be in their way."""
+    folder, _ = runner.execute(tiny(), tmp_path, save_every=0, show=False)
+    newest = folder.path / "checkpoints" / f"{UPDATES}.safetensors"
+    newest.write_bytes(b"damaged")
+    save_checkpoint(folder, UPDATES - 1, {"x": np.ones(2)})
+    assert folder.saved_updates() == [UPDATES - 1] and not newest.exists()
+
+
+def test_an_agent_that_diverged_after_the_last_record_is_not_loaded(tmp_path, monkeypatch):
+    """Snapshots are written at once, and the record with every checkpoint."""
+    run = tiny(rates=(1e38, 1e-3), snapshot_every=BATCH)
+    folder = killed(monkeypatch, run, tmp_path, 0, 3)
+    assert not folder.record().stopped and folder.snapshots() == [0, 1, 2, 3]
+    with pytest.raises(RunError, match="seed 0 had diverged by update 3"):
+        splagger.load(folder.path, rate=1e38, seed=0, at=1e9)
+    assert splagger.load(folder.path, rate=1e-3, seed=0, at=1e9).at == 3 * BATCH
+    with pytest.raises(RunError, match="no evaluation is saved yet, so the best agent is unknown"):
+        splagger.load(folder.path, at=0)
+
+
+def test_every_row_shows_the_same_agent_or_why_there_is_none(kept, tmp_path, capsys, monkeypatch):
+    shutil.copytree(kept.path, tmp_path / "run")
+    best = splagger.load(kept.path).point
+    (tmp_path / "run" / "snapshots" / f"{SHORT}.safetensors").write_bytes(b"damaged")
+    shown, evaluate = [], splagger.agents.evaluate
+
+    def meanwhile(player, *rest, **named):
+        shown.append(player.point)
+        (tmp_path / "run" / "curves.csv").unlink(missing_ok=True)  # the best one is then unknown
+        return evaluate(player, *rest, **named)
+
+    monkeypatch.setattr(splagger.agents, "evaluate", meanwhile)
+    main(["evaluate", str(tmp_path / "run"), "--tasks", "2", "--every-snapshot"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()][3:]
+    assert [row[0] for row in rows] == ["0", "400", "800"] and shown == [best, best]
+    assert rows[1][1:3] == ["not", "evaluated:"] and "damaged" in rows[1]
+
+
+def test_an_agent_that_a_race_stopped_is_as_old_as_it_was_then(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(race, "clearly_behind", lambda curves: [r for r in curves if r == 3e-4])
+    folder, _ = runner.execute(tiny(race=True, snapshot_every=EVERY), tmp_path, show=False)
+    (update,) = set(folder.record().raced.values())
+    for at in (1e9, None):
+        player = splagger.load(folder.path, 3e-4, 0, at=at)
+        assert player.at == (at and update * BATCH)
+        splagger.save_agent(player, tmp_path / "agent.npz")
+        with open_agent(tmp_path / "agent.npz") as file:
+            assert file.description["training"]["frames"] == update * BATCH
+    main(["evaluate", str(folder.path), "--rate", "3e-4", "--tasks", "2", "--every-snapshot"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()][3:]
+    assert [row[0] for row in rows] == ["0"]
+
+
+def test_a_run_that_lacks_snapshots_says_so(trained, tmp_path, capsys):
+    shutil.copytree(trained, tiny().folder(tmp_path))
+    given = ["--out", str(tmp_path), "--snapshot-every", str(EVERY), *arguments()]
+    main(["train", "t-ls-small", "splagger", *given])
+    assert "more --frames extend it, it has no snapshots): " in capsys.readouterr().out
+    longer = tiny(frames=(UPDATES + SHORT) * BATCH, snapshot_every=EVERY)
+    runner.execute(longer, tmp_path, show="lines")
+    assert f"snapshots begin after {UPDATES * BATCH:,} frames" in "".join(capsys.readouterr())
+    for name in ("frames", "snapshot_every"):
+        with pytest.raises(SettingError, match=f"{name} must be a number of frames, got True"):
+            tiny(**{name: True})
+
+
+def test_a_full_disk_costs_no_more_than_the_snapshot(kept, tmp_path, capsys, monkeypatch):
+    def full(folder, update, state):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner, "save_snapshot", full)
+    folder, _ = runner.execute(tiny(snapshot_every=EVERY), tmp_path, show="lines")
+    assert folder.record().finished and not folder.snapshots()
+    out = "".join(capsys.readouterr())
+    assert "no snapshot after 400 frames: cannot write it (No space left on device)" in out
+
+
+def test_python_passes_the_options_on(tmp_path):
+    given = {"rates": [1e-3], "seeds": 1, "frames": EVERY, "settings": SETTINGS, "out": tmp_path}
+    curves = splagger.train("t-ls-small", "rnn", snapshot_every=EVERY, show=False, **given)
+    assert splagger.snapshots(curves.attrs["folder"]) == [0, EVERY]
+    given["rates"] = [1e-3, 3e-4]
+    found = splagger.sweep("t-ls-small", "rnn", race=True, snapshot_every=EVERY, **given)
+    assert RunFolder(found["folder"][0]).record().arguments["race"]
+    assert splagger.snapshots(found["folder"][0]) == [0, EVERY]
+
+
+def test_an_inspected_snapshot_has_its_age_in_its_label(kept):
+    at = [_look(splagger.load(kept.path, at=at))[0] for at in (0, EVERY)]
+    assert at[0].endswith(", 0 frames)") and at[1].endswith(", 400 frames)")
