@@ -18,6 +18,7 @@ ROWS = (
         "errors",
         "ranges",
         "files",
+        "identity",
         "tables",
         "spaces",
         "images",

@@ -18,6 +18,7 @@ ROOMS = (
     "tables",
     "ranges",
     "files",
+    "identity",
     "images",
     "spaces",
     "gymnasium_ids",

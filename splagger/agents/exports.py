@@ -16,11 +16,11 @@ from splagger.agents.recreate import matching, recreate
 from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, SettingError, one_line
 from splagger.files.agent_file import AgentFile, in_half_precision, open_agent, write_agent
+from splagger.identity import plain
 from splagger.methods import METHODS, Method
 from splagger.network import Network
 from splagger.registry import ENVS
 from splagger.runs.axes import AXES
-from splagger.runs.describe import plain
 from splagger.runs.folder import RunFolder
 from splagger.runs.named_arrays import check_shapes, from_named_leaves, named_leaves, named_shapes
 from splagger.runs.provenance import provenance

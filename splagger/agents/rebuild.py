@@ -1,4 +1,4 @@
-"""Methods and layer sizes from their descriptions: the inverse of `splagger.runs.describe.plain`.
+"""Methods and layer sizes from their descriptions: the inverse of `splagger.identity.plain`.
 
 Only classes of this package can be rebuilt, by their names in `KINDS`. Nothing is imported.
 """
@@ -8,9 +8,9 @@ import typing
 from typing import Any
 
 from splagger import aggregators, policy
+from splagger.identity import plain
 from splagger.methods import Method
 from splagger.network import Network
-from splagger.runs.describe import plain
 
 # The classes of which a description may consist: a method and its parts, and the layer sizes.
 KINDS: dict[str, type] = {"Method": Method, "Network": Network}

@@ -7,7 +7,7 @@ from typing import Any
 
 from splagger.agents.trust import named_code, untrusted
 from splagger.errors import RunError, UserError, one_line
-from splagger.runs.describe import agrees, differences
+from splagger.identity import agrees, differences
 from splagger.runs.record import check_arguments
 from splagger.runs.run import Number, Point, Run
 from splagger.tables import listed, lookup

@@ -3,11 +3,27 @@
 import dataclasses
 import functools as ft
 import hashlib
+import re
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+# NumPy's defaults, whatever a script has set.
+PRINTING: dict[str, Any] = {
+    "precision": 8,
+    "threshold": 1000,
+    "edgeitems": 3,
+    "linewidth": 75,
+    "suppress": False,
+    "nanstr": "nan",
+    "infstr": "inf",
+    "sign": "-",
+    "formatter": None,
+    "floatmode": "maxprec",
+    "legacy": False,
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,15 +43,39 @@ class ByValue:
         """A digest of the structure, and of every array with its shape and type."""
         leaves, structure = jax.tree.flatten(self.value)
         found = hashlib.sha256(repr(structure).encode())
-        for leaf in map(np.asarray, leaves):
+        for leaf in map(_as_numpy, leaves):
             found.update(f"{leaf.shape}{leaf.dtype.str}".encode())
-            found.update(np.ascontiguousarray(leaf).data)
+            found.update(repr(leaf.tolist()).encode() if leaf.dtype == object else leaf.tobytes())
         return found.hexdigest()
 
-    def describe(self) -> dict[str, str]:
-        """Returns the content as text, and the digest if long arrays are abbreviated in the text."""
-        text = repr(self.value)
-        return {"params": text} | ({"arrays": self.digest} if "..." in text else {})
+    def describe(self) -> dict[str, Any]:
+        """Returns the content as text, and the digest of arrays that the text does not show exactly.
+
+        Content that has no text of its own, such as functions, is returned as it is.
+        """
+        with np.printoptions(**PRINTING):
+            text = repr(self.value)
+        if re.search(r" at 0x|<function|set\(", text):
+            return {"params": self.value}
+        exact = all(map(_is_shown, jax.tree.leaves(self.value)))
+        return {"params": text} | ({} if exact else {"arrays": self.digest})
+
+
+def _as_numpy(leaf: Any) -> np.ndarray:
+    is_key = str(getattr(leaf, "dtype", "")).startswith("key<")
+    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+
+def _is_shown(leaf: Any) -> bool:
+    """Whether the text of an array shows all of its numbers, with all of their digits."""
+    array = _as_numpy(leaf)
+    if array.size > PRINTING["threshold"]:
+        return False
+    if array.dtype.kind != "f" or not isinstance(leaf, np.ndarray | np.generic | jax.Array):
+        return array.dtype.kind in "biuf"
+    with np.printoptions(**PRINTING | {"linewidth": 10**6}):
+        words = np.array2string(array.ravel(), separator=" ").strip("[]").split()
+    return np.array_equal(np.array(words, array.dtype), array.ravel(), equal_nan=True)
 
 
 def strongly_typed(tree: Any) -> Any:

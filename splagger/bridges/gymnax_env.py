@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key
 
 from splagger.bridges.by_value import ByValue, strongly_typed
+from splagger.bridges.importing import import_path_of
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.spaces import ActionSpace, Continuous, Discrete
@@ -64,7 +65,9 @@ class GymnaxEnv(eqx.Module):
         found = {"kind": "GymnaxEnv", "name": self.inner.name, "task": label, **params}
         if not self._is_known_by_name():
             found["environment"] = self.inner
-        return found | ({} if task is None or _is_module_level(task) else {"task_code": task})
+        return found | (
+            {} if task is None or isinstance(import_path_of(task), str) else {"task_code": task}
+        )
 
     def _is_known_by_name(self) -> bool:
         """Whether `inner` is an environment of gymnax itself, made without arguments and in no wrapper."""
@@ -112,13 +115,6 @@ class GymnaxEnv(eqx.Module):
         action = action.reshape(space.shape)
         scaled = low + (jnp.clip(action, -1, 1) + 1) / 2 * (high - low)
         return jnp.where(jnp.isfinite(low) & jnp.isfinite(high), scaled, action)
-
-
-def _is_module_level(task: Callable[..., Any]) -> bool:
-    """Whether the name of a function says which one it is: not of lambdas, methods of objects, and those of a notebook."""
-    named = getattr(task, "__qualname__", "<no name>")
-    has_owner = getattr(task, "__self__", None) is not None
-    return not ("<" in named or has_owner or task.__module__ == "__main__")
 
 
 def from_gymnax(env: Any, params: Any = None, task: Callable[..., Any] | None = None) -> GymnaxEnv:

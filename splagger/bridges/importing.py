@@ -59,7 +59,11 @@ def import_path_of(function: Callable[..., Any]) -> str | Callable[..., Any]:
 def label_of(what: str, function: Callable[..., Any]) -> str:
     """Returns "script:name" for a function in the running script; raises an error for other local functions."""
     name, main = getattr(function, "__qualname__", "<"), sys.modules["__main__"]
-    if "<" in name or getattr(function, "__module__", "") != "__main__":
+    try:
+        found = ft.reduce(getattr, name.split("."), main)
+    except AttributeError:
+        found = None
+    if found is not function or getattr(function, "__module__", "") != "__main__":
         raise SettingError(
             f"{what}: {function!r} has no name that distinguishes its runs from others; define the function in a "
             "module or at the top level of your script"

@@ -9,12 +9,11 @@ from typing import Any
 
 from splagger.errors import RunError, one_line
 from splagger.files.storage import digest_of
+from splagger.identity import NEWER_FIELDS
 from splagger.runs.axes import AXES
 from splagger.zoo.recipes import COMPACT
 
 DIGEST = "sha256"  # the field with the digest of all others
-# Plans lack newer fields at their defaults, so that old digests stay valid.
-NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
 
 
 @dataclass(frozen=True)

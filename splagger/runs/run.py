@@ -18,6 +18,7 @@ from splagger.bridges import GymEnv, resolve, trial
 from splagger.bridges.importing import import_object
 from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError, UserError, kind_of
+from splagger.identity import consists_of_ours, digest_of, kind_of_others, plain
 from splagger.methods import METHODS, Method
 from splagger.network import check_fit
 from splagger.paper_numbers import PAPER_SEEDS
@@ -25,7 +26,6 @@ from splagger.ppo.settings import MAX_UPDATES, Config
 from splagger.ranges import Frames, Members, check
 from splagger.registry import ENVS, EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
-from splagger.runs.describe import consists_of_ours, digest_of, plain
 from splagger.runs.record import as_text
 from splagger.runs.settings import changed, check_mapping, override, without_numpy
 from splagger.tables import lookup
@@ -264,7 +264,7 @@ class Run:
         try:
             hash(self.config)
             self.digest  # noqa: B018
-        except TypeError as error:
+        except (TypeError, RecursionError) as error:
             raise SettingError(
                 f"{self.row.name}: settings of an environment and a method must be plain numbers, strings and "
                 f"tuples ({error})"
@@ -276,9 +276,11 @@ class Run:
 
 def _plan(row: EnvRow, method: Method) -> dict[str, Any]:
     """The description of a run without its grid."""
+    meta = kind_of_others(row.meta)
     return {
         "env": row.name,
         "environment": plain(row.env),
+        **({"meta": meta} if meta else {}),
         "episodes": row.episodes,
         "method": plain(method),
         "ppo": plain(row.ppo),

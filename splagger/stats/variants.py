@@ -152,7 +152,7 @@ def _experiment(run: RecordedRun) -> str:
 
 
 def _task(run: RecordedRun) -> str:
-    return _text([run.record.plan.get(k) for k in ("env", "environment", "episodes")])
+    return _text([run.record.plan.get(k) for k in ("env", "environment", "meta", "episodes")])
 
 
 def _root(run: RecordedRun) -> Path:

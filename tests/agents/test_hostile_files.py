@@ -23,8 +23,8 @@ from splagger.bridges.gym.gym_env import GymEnv, layout
 from splagger.cli import main
 from splagger.errors import RunError, SettingError, UserError
 from splagger.files import agent_file
+from splagger.identity import plain
 from splagger.methods import Method
-from splagger.runs.describe import plain
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Run
 from tests.bridges import gym_probes

@@ -4,6 +4,7 @@ import dataclasses
 import functools as ft
 import json
 import operator
+import sys
 from types import SimpleNamespace
 
 import jax
@@ -12,9 +13,14 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from splagger.bridges import from_gymnax
+from splagger.bridges import GymnaxEnv, from_gymnax
+from splagger.bridges.by_value import ByValue
+from splagger.bridges.importing import label_of
 from splagger.envs import Env, EnvSpec, MetaEnv
-from splagger.runs.describe import NEWER_PARTS, agrees, digest_of, plain
+from splagger.errors import SettingError
+from splagger.identity import agrees, digest_of, plain
+from splagger.identity.describe import NEWER_PARTS
+from splagger.runs.run import Run
 from splagger.spaces import Continuous, Discrete
 
 
@@ -117,7 +123,7 @@ def test_what_the_name_does_not_say_is_part_of_the_description():
     Named.__module__ = "gymnax.environments"
     assert describe(Named()) == describe(Named(1))
     assert "environment" not in describe(Named())  # as in runs of earlier versions
-    assert describe(Named(2))["environment"]["bits"] == 2
+    assert describe(Named(2))["environment"]["attributes"]["bits"] == 2
     power = 2
     tasks = [lambda key, params: params, lambda key, params: (params, power), ft.partial(max)]
     found = [describe(Named()), describe(Named(2)), describe(Runner()), describe(Newer())]
@@ -213,9 +219,10 @@ def test_what_an_environment_computes_and_keeps_is_not_described():
 
 def test_long_arrays_among_the_parameters_are_described_by_a_digest():
     tables = [np.where(np.arange(2000) == 1000, value, 0.0) for value in (1, 2)]
-    long = [SimpleNamespace(table=table) for table in tables]
-    found = [plain(from_gymnax(Runner(), params)) for params in long]
+    found = [plain(from_gymnax(Runner(), Params(speed=table))) for table in tables]
     assert digest_of(found[0]) != digest_of(found[1]) and found[0]["params"] == found[1]["params"]
+    equal = plain(from_gymnax(Runner(), Params(speed=tables[0].copy())))
+    assert digest_of(equal) == digest_of(found[0])
     older = {k: v for k, v in found[0].items() if k not in NEWER_PARTS}
     assert agrees({"environment": found[0]}, {"environment": older})
 
@@ -271,3 +278,43 @@ def test_continuous_actions_are_scaled_and_discrete_observations_are_one_hot():
 def test_an_environment_without_a_time_limit_is_refused():
     with pytest.raises(ValueError, match="Runner-v0: params must have max_steps_in_episode"):
         _ = from_gymnax(Runner(), params=SimpleNamespace(speed=1.0)).spec
+
+
+def test_subclasses_of_bridges_and_meta_environments_are_other_experiments():
+    class Shaped(GymnaxEnv):
+        def step(self, key, task, state, action):
+            state, step = super().step(key, task, state, action)
+            return state, step._replace(reward=step.reward * 100)
+
+    class Doubled(MetaEnv):
+        def advance(self, noise, state, action):
+            new, step = super().advance(noise, state, action)
+            return new, step._replace(reward=step.reward * 100)
+
+    inner, params = Runner(), ByValue(Params())
+    envs = MetaEnv(GymnaxEnv(inner, params), 1), MetaEnv(Shaped(inner, params), 1)
+    envs += (Doubled(GymnaxEnv(inner, params), 1),)
+    runs = [Run.create(env, "rnn", rates=1e-3, seeds=1) for env in envs]
+    assert len({run.digest for run in runs}) == 3
+    assert "meta" not in runs[0].describe() and runs[2].describe()["meta"]["kind"] == "Doubled"
+
+
+@pytest.mark.parametrize("name", ["Factory.make", "wrapped"])
+def test_a_function_of_a_script_needs_a_name_that_leads_to_it(monkeypatch, name):
+    """A method of an object, or a decorated function, has the name of another one."""
+
+    def make():
+        return Runner()
+
+    class Factory:
+        def make(self):
+            return Runner()
+
+    Factory.make.__qualname__, Factory.make.__module__ = "Factory.make", "__main__"
+    make.__qualname__, make.__module__ = "make", "__main__"
+    wrapped = ft.wraps(make)(lambda: Runner())
+    script = SimpleNamespace(make=make, Factory=Factory, __file__="/here/script.py")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    assert label_of("make_env", make) == "script:make"
+    with pytest.raises(SettingError, match="has no name that distinguishes its runs"):
+        label_of("make_env", {"Factory.make": Factory().make, "wrapped": wrapped}[name])

@@ -17,8 +17,8 @@ import splagger
 from splagger.bridges import from_xland
 from splagger.envs import Env, MetaEnv
 from splagger.errors import SettingError
+from splagger.identity import digest_of, plain
 from splagger.images import Image
-from splagger.runs.describe import digest_of, plain
 from splagger.spaces import Discrete
 
 
@@ -189,7 +189,7 @@ def test_wrappers_and_their_settings_are_part_of_the_description():
     assert len({describe(Guess(), goals)["arrays"] for goals in arrays}) == 2
     loop = Scaled(Guess(), 1)
     loop.weigh = loop
-    assert describe(loop)["environment"]["weigh"] == "itself"
+    assert describe(loop)["environment"]["attributes"]["weigh"] == "object 0"
 
 
 def test_it_trains_and_plays_with_rulesets_that_it_was_not_trained_on(tmp_path):

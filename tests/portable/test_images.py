@@ -14,12 +14,12 @@ from splagger.agent import Agent, Interface, build
 from splagger.agents.interface import SavedInterface
 from splagger.errors import RunError
 from splagger.files.agent_file import in_half_precision, write_agent
+from splagger.identity import plain
 from splagger.images import Image
 from splagger.memory import EmbeddingSizes, Transition
 from splagger.methods import METHODS
 from splagger.network import Network
 from splagger.portable import NumpyPlayer, load, torch_memory
-from splagger.runs.describe import plain
 from splagger.runs.named_arrays import named_leaves
 from splagger.spaces import Discrete
 from tests.portable.test_numpy_player import drawn

@@ -16,13 +16,13 @@ import splagger
 from splagger.agent import Agent, Interface, build
 from splagger.aggregators import Max, Sum
 from splagger.errors import RunError, SettingError
+from splagger.identity import plain
 from splagger.memory import EmbeddingSizes, Transition
 from splagger.memory import encoders as memory_encoders
 from splagger.methods import METHODS, Method
 from splagger.network import Network
 from splagger.portable import NumpyPlayer, generated, load
 from splagger.portable.encoders import ENCODERS
-from splagger.runs.describe import plain
 from splagger.runs.named_arrays import named_leaves
 from splagger.spaces import Continuous, Discrete, MultiDiscrete
 from tests.test_layers import loaded_by

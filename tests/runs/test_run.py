@@ -17,10 +17,10 @@ from splagger.aggregators import Halves, Mean, WeightedMean
 from splagger.cli.grid_options import Grid
 from splagger.envs import TMaze
 from splagger.errors import SettingError
+from splagger.identity import digest_of, plain
 from splagger.methods import Method
 from splagger.ranges import Weight
 from splagger.registry import ENVS
-from splagger.runs.describe import digest_of, plain
 from splagger.runs.record import setting_of
 from splagger.runs.run import Run
 from tests.tiny import BATCH, SETTINGS, SWEPT, UPDATES, tiny

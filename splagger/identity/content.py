@@ -1,0 +1,214 @@
+"""Objects of other libraries and of users as plain data: all that may change what an environment does."""
+
+import functools as ft
+import hashlib
+import itertools
+import json
+import logging
+import os
+import types
+from typing import Any
+
+import numpy as np
+
+from splagger.files.storage import warn
+from splagger.identity.code import (
+    function_of,
+    is_from_this_package,
+    is_generated,
+    is_stale,
+    loaded_source,
+    own_bases,
+    path_of,
+    source_of,
+    text_of,
+    value_text,
+)
+
+# Libraries whose classes and functions are known by their names, not by their code.
+LIBRARIES = ("gymnax", "xminigrid", "jax", "jaxlib", "numpy", "equinox", "optax", "flax", "chex")
+_PLAIN = (list, tuple, set, frozenset)
+
+
+class Content:
+    """Describes objects. Those that occur again, also inside themselves, are named by their number."""
+
+    def __init__(self):
+        self._seen: dict[int, tuple[int, Any]] = {}  # id → number and object, whose id stays taken
+        self._numbers = itertools.count()
+
+    def of(self, value: Any) -> Any:
+        """Returns a value as JSON data that does not depend on the process; equal data mean equal behavior."""
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if isinstance(value, bytes | bytearray | complex):
+            return {type(value).__name__: _digest(repr(value))}
+        if isinstance(value, list | tuple | set | frozenset | dict):
+            return self._container(value)
+        if hasattr(value, "__array__") and hasattr(value, "dtype"):
+            return self._array(value)
+        if isinstance(value, types.ModuleType | logging.Logger):
+            return getattr(value, "__name__", None) or f"logger {getattr(value, 'name', '')}"
+        if isinstance(value, os.PathLike):
+            return {"path": os.fspath(value)}
+        if isinstance(value, ft.partial):
+            parts = {"of": value.func, "given": value.args, "named": value.keywords}
+            return {name: self.of(part) for name, part in parts.items()}
+        if (function := function_of(value)) is not None:
+            return self._function(value, function)
+        if isinstance(value, type):
+            return {"class": path_of(value), **self.code(value)}
+        if isinstance(value, types.BuiltinFunctionType | np.ufunc):
+            return self._built_in(value)
+        return self._object(value)
+
+    def code(self, kind: type) -> dict[str, Any]:
+        """Returns a digest of a custom class and its bases in the same package, and the variables around its functions."""
+        if is_from_this_package(kind):
+            return {}
+        loaded, now = loaded_source(kind), source_of(kind)
+        if loaded != now or is_stale(kind):
+            warn(
+                f"{kind.__module__}.{kind.__qualname__} was edited after it was imported; this process still uses the "
+                "old code. Restart it to use the new one"
+            )
+        found: dict[str, Any] = {"code": _digest(loaded)}
+        around = self._around(kind)
+        return found | ({"around": around} if around else {})
+
+    def _around(self, kind: type) -> dict[str, Any]:
+        """The variables of functions around a class that its own functions use."""
+        if self._occurred(kind) is not None:
+            return {}
+        found = {}
+        for base in own_bases(kind):
+            for name, value in vars(base).items():
+                function = function_of(value)
+                if function is not None and not is_generated(function):
+                    variables = self._variables(function, but="__class__")
+                    found |= {f"{base.__qualname__}.{name}.{k}": v for k, v in variables.items()}
+        return found
+
+    def _variables(self, function: types.FunctionType, but: str = "") -> dict[str, Any]:
+        found = {}
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        ):
+            if name != but:
+                try:
+                    found[name] = self.of(cell.cell_contents)
+                except ValueError:  # a variable without a value
+                    found[name] = "empty"
+        return found
+
+    def _container(self, value: Any) -> Any:
+        kind = type(value)
+        if (number := self._occurred(value)) is not None:
+            return f"object {number}"
+        parts = self._items(value)
+        del self._seen[
+            id(value)
+        ]  # equal containers are alike, whether they are one object or several
+        if kind in _PLAIN or kind is dict:
+            return parts
+        return {"kind": path_of(kind), **self._code_of_others(kind), "items": parts}
+
+    def _items(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            if all(type(name) is str for name in value):
+                return {name: self.of(part) for name, part in value.items()}
+            pairs = [[self.of(name), self.of(part)] for name, part in value.items()]
+            return {"pairs": sorted(pairs, key=_text)}
+        parts = [self.of(part) for part in value]
+        return sorted(parts, key=_text) if isinstance(value, set | frozenset) else parts
+
+    def _array(self, value: Any) -> Any:
+        text = value_text(value)
+        if text is None:  # of objects
+            array = np.asarray(value)
+            return {"shape": list(array.shape), "items": self.of(array.ravel().tolist())}
+        return _digest(text)
+
+    def _function(self, value: Any, function: types.FunctionType) -> dict[str, Any]:
+        found: dict[str, Any] = {"function": path_of(function)}
+        if _library(function) not in LIBRARIES:
+            found["code"] = _digest(text_of(function))
+        if (owner := getattr(value, "__self__", None)) is not None:
+            found["of"] = self.of(owner)
+        if self._occurred(function) is None:
+            defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+            parts = {"inside": self._variables(function), "defaults": self.of(defaults)}
+            found |= {name: part for name, part in parts.items() if part}
+        return found
+
+    def _built_in(self, value: Any) -> Any:
+        owner = getattr(value, "__self__", None)
+        if owner is None or isinstance(owner, types.ModuleType):
+            return path_of(value)
+        return {"function": path_of(value), "of": self.of(owner)}
+
+    def _object(self, value: Any) -> Any:
+        if (number := self._occurred(value)) is not None:
+            return f"object {number}"
+        kind = type(value)
+        found = {"kind": path_of(kind), **self._code_of_others(kind)}
+        if attributes := _attributes(value):
+            return found | {"attributes": self.of(attributes)}
+        return found | ({} if getattr(value, "__dict__", None) else self._state(value))
+
+    def _state(self, value: Any) -> dict[str, Any]:
+        """What an object without attributes holds, as `copy` would see it, or its text."""
+        try:
+            reduced = value.__reduce_ex__(2)
+        except Exception:
+            text = repr(value)
+            if " at 0x" not in text:
+                return {"text": text}
+            warn(
+                f"{text[:80]} cannot be described: experiments that differ in it alone share a run folder. Keep it out of "
+                "the environment's attributes"
+            )
+            return {}
+        if isinstance(reduced, str):
+            return {"text": reduced}
+        arguments, state = reduced[1], reduced[2] if len(reduced) > 2 else None
+        if arguments in ((), (type(value),)) and state is None:
+            return {}
+        return {"state": self.of([arguments, state])}
+
+    def _code_of_others(self, kind: type) -> dict[str, Any]:
+        return {} if _library(kind) in (*LIBRARIES, "builtins") else self.code(kind)
+
+    def _occurred(self, value: Any) -> int | None:
+        """The number of an object that has occurred before; None for a new one, which gets the next number."""
+        if id(value) in self._seen:
+            return self._seen[id(value)][0]
+        self._seen[id(value)] = next(self._numbers), value
+        return None
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object without those that it computed and kept."""
+    kind = type(value)
+    slots = [name for base in kind.__mro__ for name in _names(base.__dict__.get("__slots__", ()))]
+    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    found |= getattr(value, "__dict__", {})
+    computed = lambda name: isinstance(getattr(kind, name, None), ft.cached_property)  # noqa: E731
+    return {name: part for name, part in found.items() if not computed(name)}
+
+
+def _names(slots: Any) -> list[str]:
+    names = [slots] if isinstance(slots, str) else list(slots)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _library(named: Any) -> str:
+    return (getattr(named, "__module__", "") or "").partition(".")[0]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, sort_keys=True)

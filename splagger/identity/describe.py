@@ -1,0 +1,109 @@
+"""Settings as plain data, and the digest that identifies an experiment."""
+
+import dataclasses
+import functools as ft
+import hashlib
+import json
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from splagger.identity.code import function_of, is_from_this_package
+from splagger.identity.content import Content
+from splagger.ranges import type_hints
+
+# Plans lack newer fields at their defaults, so that old digests stay valid.
+NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
+NEWER_PARTS = ("environment", "task_code", "arrays")  # of bridges; records from before lack them
+_MISSING = object()
+
+
+def plain(value: Any) -> Any:
+    """Returns settings as JSON data, with all their fields; equal settings give equal data.
+
+    A bridge to another library, and an object that is no dataclass, describes itself by a method `describe`. For
+    dataclasses of others, a method of that name may mean anything, and is not called. Bridges may name objects of the
+    library, which are described by their content.
+    """
+    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    own = function_of(getattr(type(value), "describe", None))
+    if own and is_from_this_package(own):
+        content = Content()
+        parts = {name: content.of(part) for name, part in own(value).items()}
+        return parts | kind_of_others(value)
+    if own and not is_dataclass:
+        return own(value)
+    if is_dataclass:
+        floats = _float_fields(type(value))
+        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {k: float(v) if k in floats and type(v) is int else v for k, v in fields.items()}
+        fields = {k: v for k, v in fields.items() if (k, v) not in NEWER_FIELDS.items()}
+        code = Content().code(type(value))
+        fields = {f"field {k}" if k == "kind" or k in code else k: v for k, v in fields.items()}
+        return {"kind": type(value).__name__, **code, **fields}
+    return [plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def kind_of_others(value: Any) -> dict[str, Any]:
+    """Returns the name and the code of an object's class if it is a subclass of one of ours; else nothing."""
+    kind = type(value)
+    if is_from_this_package(kind):
+        return {}
+    return {"kind": kind.__name__, **Content().code(kind)}
+
+
+def agrees(found: Any, recorded: Any) -> bool:
+    """Returns whether a run is the recorded one, whose record may be from before bridges described objects."""
+    ours, theirs = found.get("environment"), recorded.get("environment")
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        ours = {k: v for k, v in ours.items() if k not in NEWER_PARTS or k in theirs}
+        found = found | {"environment": ours}
+    return digest_of(found) == digest_of(recorded)
+
+
+def differences(found: Any, recorded: Any, path: str = "") -> Iterator[str]:
+    """Yields what differs between two descriptions, in words.
+
+    >>> list(differences({"aggregator": {"beta": 4.0}}, {"aggregator": {"beta": 2.0}}))
+    ['aggregator.beta was 2.0 and is 4.0']
+    """
+    if not path:  # as if it had been recorded, too
+        found = json.loads(json.dumps(found))
+    if not (isinstance(found, dict) and isinstance(recorded, dict)):
+        if found != recorded:
+            yield f"{path} was {_excerpt(recorded, found)} and is {_excerpt(found, recorded)}"
+        return
+    for name in {**recorded, **found}:
+        ours, theirs = found.get(name, _MISSING), recorded.get(name, _MISSING)
+        if name == "code" and ours != theirs:
+            yield f"the code of {found.get('kind') or recorded.get('kind') or path} has changed"
+        else:
+            yield from differences(ours, theirs, f"{path}.{name}".removeprefix("."))
+
+
+def _excerpt(value: Any, other: Any, length: int = 60) -> str:
+    """A value as text that begins shortly before the first difference from another one."""
+    if value is _MISSING:
+        return "missing"
+    text = repr(value)
+    pairs = enumerate(zip(text, repr(other), strict=False))
+    start = max(0, next((i for i, (a, b) in pairs if a != b), 0) - length // 3)
+    return "…" * (start > 0) + text[start : start + length]
+
+
+def digest_of(description: dict[str, Any]) -> str:
+    """Returns ten hexadecimal digits; equal descriptions have equal digests."""
+    text = json.dumps(description, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@ft.cache
+def _float_fields(kind: type) -> frozenset[str]:
+    """The fields that hold floats, whose whole values may be written as integers: skip=1 is skip=1.0."""
+    try:
+        hints = type_hints(kind)
+    except Exception:  # annotations that cannot be evaluated, in a class of the user
+        return frozenset()
+    bare = {name: getattr(hint, "__origin__", hint) for name, hint in hints.items()}
+    kinds = {name: {hint, *typing.get_args(hint)} for name, hint in bare.items()}
+    return frozenset(name for name, found in kinds.items() if float in found and int not in found)
