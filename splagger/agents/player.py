@@ -178,8 +178,9 @@ class Player:
             raise SettingError(f"{name} must be finite, got {obs}")
         if obs.shape != (self.env.obs_size,):
             flag = " (the last number is the done flag)" if self.env.episodes > 1 else ""
+            way = "; agent.env.flatten(…) returns it" * hasattr(self.env, "flatten")
             raise SettingError(
-                f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}"
+                f"{name} must have shape ({self.env.obs_size},){flag}, got {obs.shape}{way}"
             )
         return obs
 

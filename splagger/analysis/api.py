@@ -9,7 +9,7 @@ from typing import Any
 
 from splagger.agents.player import Player
 from splagger.analysis.measure import measure
-from splagger.analysis.options import Options
+from splagger.analysis.options import OUT, Options
 from splagger.analysis.subjects import Subject, fresh, trained
 from splagger.analysis.table import ANALYSES, Analysis
 from splagger.errors import RunError, SettingError
@@ -22,7 +22,6 @@ from splagger.tables import lookup
 from splagger.training.compiler import set_up_compiler
 
 RunLike = str | Path | Player
-OUT = "results/analysis"
 
 
 def analyze(

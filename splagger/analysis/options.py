@@ -7,6 +7,8 @@ from typing import Any
 
 from splagger.ranges import FramesSoFar, Moderate, TaskSeed, check_fields
 
+OUT = "runs/analysis"  # the folder of analyses
+
 
 @dataclass(frozen=True)
 class Options:

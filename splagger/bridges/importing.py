@@ -3,6 +3,7 @@
 import difflib
 import functools as ft
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -37,7 +38,17 @@ def _problem(path: str, error: BaseException) -> str:
 def _imported(path: str) -> Any:
     add_working_directory()
     module, _, name = path.partition(":")
-    return ft.reduce(getattr, name.split("."), importlib.import_module(module))
+    found = sys.modules["__main__"] if _is_running(module) else importlib.import_module(module)
+    return ft.reduce(getattr, name.split("."), found)
+
+
+def _is_running(module: str) -> bool:
+    """Whether a module is the script that runs: importing it would run it a second time."""
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script is None or module in sys.modules or Path(script).stem != module.rpartition(".")[2]:
+        return False
+    found = importlib.util.find_spec(module)
+    return found is not None and found.origin == os.path.abspath(script)
 
 
 def add_working_directory() -> None:

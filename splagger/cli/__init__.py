@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import sys
+import typing
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduc
 from splagger.cli.status_command import Status
 from splagger.cli.train_commands import Bench, Sweep, Train
 from splagger.errors import Interrupted, UserError
+from splagger.tables import lookup
 
 Command = (
     Annotated[List, tyro.conf.subcommand("list")]
@@ -43,6 +45,12 @@ Command = (
 )
 
 
+COMMANDS = {
+    note.name: kind
+    for kind, note in (typing.get_args(command) for command in typing.get_args(Command))
+}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line. Errors that a user can fix print one line and exit with code 2."""
     words = sys.argv[1:] if arguments is None else arguments
@@ -50,6 +58,8 @@ def main(arguments: list[str] | None = None) -> None:
         if words == ["--version"]:
             print(f"splagger {version('splagger')}")
             return
+        if words and not words[0].startswith("-"):
+            lookup(COMMANDS, words[0], "command")
         command: Any = tyro.cli(
             Command,
             prog="splagger",
@@ -91,7 +101,7 @@ def _exit_codes():
             os._exit(130)  # without waiting for the computation
         sys.exit(130)
     except KeyboardInterrupt:
-        text = "stopped; the same command continues from the last checkpoint"
+        text = "stopped; the same command continues from the last checkpoint, if there is one"
         print(f"\nsplagger: {text}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(130)  # without waiting for running computations

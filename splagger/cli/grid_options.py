@@ -71,7 +71,7 @@ class Grid:
             raise SettingError("--small and --full contradict each other; give only one of them")
         axes: dict[str, Any] = {k: v for k, v in vars(self.swept).items() if v}
         overrides = assignments(self.set) | dict(varied or {})
-        if self.small or self._is_small_by_default(env, overrides):
+        if self.small or self.is_small_by_default(env, overrides):
             overrides = SMALL | overrides
             axes["rates"] = (SMALL_RATE,)
         if self.rates == ("paper",):
@@ -104,7 +104,7 @@ class Grid:
 
         given = assignments(self.set) | dict(varied or {})
         for env in dict.fromkeys(run.row.name for run in runs):
-            if self._is_small_by_default(env, given):
+            if self.is_small_by_default(env, given):
                 print(
                     f"{env} on a CPU: compact network, and rate {SMALL_RATE:g} unless --rates says otherwise; --full uses "
                     "the paper's network and rates",
@@ -119,7 +119,7 @@ class Grid:
         if self.frames is not None:
             print_notes(rounding_of(*runs))
 
-    def _is_small_by_default(self, env: str, overrides: Mapping[str, Any]) -> bool:
+    def is_small_by_default(self, env: str, overrides: Mapping[str, Any]) -> bool:
         """Whether nothing was said about the network of an environment of others, on a CPU."""
         changed = any(name.startswith("network.") for name in overrides)
         return not changed and self._declares_no_network(env)

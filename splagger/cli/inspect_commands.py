@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from splagger.analysis.options import Options
+from splagger.analysis.options import OUT, Options
 from splagger.cli.formatting import show, size_of
 from splagger.cli.options import FramesSoFarOption, OutputFolder, WritableFile
 from splagger.errors import RunError, SettingError
@@ -207,7 +207,15 @@ class Watch:
             load(self.run, self.rate, self.seed, trust=self.trust, at=self.at)
         )
         total = watch(player, self.output, self.task_seed)
-        print(f"{self.output}: a meta-episode with a return of {total:.2f}")
+        print(f"{self.output}: a meta-episode with a return of {total:.2f}{_age(player)}")
+
+
+@dataclass(frozen=True)
+class AnalysisOptions(Options):
+    """Options of an analysis, of which one is written as on the command line."""
+
+    at: FramesSoFarOption = None
+    """Trained agents: take the snapshots nearest to this number of frames (see `train --snapshot-every`)."""
 
 
 @dataclass(frozen=True)
@@ -218,12 +226,14 @@ class Analyse:
     """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
     run: tuple[Path, ...] = ()
     """Run folders, files written by `splagger export` or names of agents in the zoo; by default untrained agents."""
-    out: OutputFolder = Path("results/analysis")
+    out: OutputFolder = Path(OUT)
     """Folder for the numbers: NAME/initialization or NAME/ENV below it."""
     force: bool = False
     """Replace an analysis that was made with other options."""
     trust: Trust = False
-    options: Annotated[Options, tyro.conf.arg(name="")] = field(default_factory=Options)
+    options: Annotated[AnalysisOptions, tyro.conf.arg(name="")] = field(
+        default_factory=AnalysisOptions
+    )
 
     def __call__(self) -> None:
         from splagger.analysis import analyze
@@ -231,7 +241,8 @@ class Analyse:
 
         pictures = {"memory": draw_memory, "adaptation": draw_adaptation}
         note = ft.partial(print, file=sys.stderr, flush=True)
-        folders = analyze(self.name, self.run, self.out, self.options, self.force, self.trust, note)
+        options = Options(**vars(self.options))
+        folders = analyze(self.name, self.run, self.out, options, self.force, self.trust, note)
         for folder in folders:
             print(folder / "values.csv")
             draw = pictures.get(folder.parent.name, draw_analysis)

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import json
 import re
+import sys
 import types
 import typing
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 import tyro
 
 from splagger.cli.formatting import show
+from splagger.cli.grid_options import Grid
 from splagger.cli.options import OutputFolder
 from splagger.errors import SettingError
 from splagger.ranges import FLOAT_MAX, FLOAT_MIN, Range, type_hints
@@ -76,10 +78,18 @@ class Settings:
     """Other settings, as NAME=VALUE; some environments of others need env.max_steps."""
 
     def __call__(self) -> None:
+        from splagger.registry import SMALL
         from splagger.runs.run import Run
         from splagger.runs.settings import assignments
 
-        run = Run.create(self.env, self.method, overrides=assignments(self.set))
+        settings = assignments(self.set)
+        if Grid().is_small_by_default(self.env, settings):
+            settings = SMALL | settings
+            print(
+                f"{self.env} on a CPU: the compact network, as `train` uses it without --full and --set network.…",
+                file=sys.stderr,
+            )
+        run = Run.create(self.env, self.method, overrides=settings)
         groups = {
             "env": run.row.env,
             "method": run.method,

@@ -85,6 +85,8 @@ def interquartile_mean_of_strata(*strata: np.ndarray) -> Reduced:
     >>> float(interquartile_mean_of_strata(one, many))  # the middle half: 1 and two of the fours
     2.5
     """
+    if len(strata) == 1:  # whole values, as in tables of one task
+        return interquartile_mean(strata[0])
     values = np.concatenate(strata, axis=-1)
     weights = np.concatenate([np.full(s.shape[-1], 1 / s.shape[-1] / len(strata)) for s in strata])
     order = np.argsort(values, axis=-1)

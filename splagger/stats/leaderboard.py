@@ -219,7 +219,10 @@ def _improvement(mine: list[Cell], others: list[Cell]) -> Estimate:
 
 def _nothing_shared(have: set[tuple[str, str]], names: list[str]) -> str:
     if not have:
-        return "no run to rank: no run of these methods with the registered settings of a task with a known scale"
+        return (
+            "no run to rank: no run of these methods with the registered settings of a task with a known scale "
+            "(`splagger compare` needs no scale)"
+        )
     absent = [name for name in names if not any(method == name for _, method in have)]
     if absent:
         return f"no run of {', '.join(absent)} on a task with a known scale"

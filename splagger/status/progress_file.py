@@ -72,6 +72,7 @@ class Reporter:
         stopped = isinstance(error, Interrupted | KeyboardInterrupt | SystemExit)
         phase = FINISHED if error is None else INTERRUPTED if stopped else FAILED
         reason = "" if error is None else one_line(error)
+        reason = "stopped at once" if isinstance(error, KeyboardInterrupt) else reason
         self._write(phase=phase, reason=reason)
 
     def show(self, update: int, frames_per_second: float, frames_left: float | int) -> None:

@@ -12,8 +12,8 @@ from splagger.registry import COMPACT
 from splagger.runs.run import Run
 from splagger.tables import duration_in_words
 
-HINT_FROM = 3600.0  # seconds from which on a smaller size is worth a hint
-LONG = 600.0  # seconds from which on the duration of our own environments is printed
+# Seconds from which on the duration of our own environments is printed, and a smaller size is worth a hint.
+LONG = 600.0
 
 
 def announce(*runs: Run, small: str = "--small") -> None:
@@ -45,8 +45,8 @@ def rounding_of(*runs: Run) -> list[str]:
         frames = run.config.updates * run.row.ppo.batch
         interval = run.row.ppo.eval_interval * run.row.ppo.batch
         if frames != run.frames:
-            why = f"rounded to whole evaluation intervals of {interval:,} frames"
-            notes.append(f"{frames:,} frames: {why}")
+            why = f"training takes whole evaluation intervals of {interval:,} frames"
+            notes.append(f"{frames:,} frames instead of {run.frames:,}: {why}")
     return notes
 
 
@@ -66,6 +66,6 @@ def _durations(runs: Sequence[Run], seconds: float, compact: float, small: str) 
     text = f"{'compact' if is_compact else 'full'} size: about {duration_in_words(seconds)} here"
     if seconds < LONG:
         return f"{text}, plus the compilation"
-    if seconds > HINT_FROM and not is_compact:
+    if not is_compact:
         return f"{text}; {small}: about {duration_in_words(compact)}"
     return text

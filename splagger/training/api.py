@@ -9,7 +9,7 @@ from splagger.errors import RunError
 from splagger.methods import Method
 from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
 from splagger.runs.axes import check_given_once
-from splagger.runs.folder import SAVE_EVERY, RunFolder
+from splagger.runs.folder import SAVE_EVERY, RunFolder, find_run
 from splagger.runs.run import Number, Run
 from splagger.training.announcements import announce, print_notes, rounding_of
 from splagger.training.opening import already_finished
@@ -86,11 +86,11 @@ def _announce(run: Run, frames: Number | None, is_new: bool) -> None:
 
 
 def curves(path: str | Path) -> "pandas.DataFrame":
-    """Returns the curves of a run folder."""
-    folder = RunFolder(path)
-    folder.record()  # raises if this is not a run folder
+    """Returns the curves of a run folder, or of the only one below a folder."""
+    folder = find_run(path)
+    folder.record()  # raises if it is damaged
     frame = folder.curves()
     if frame is None:
         raise RunError(f"{path} has not reached its first evaluation yet")
-    frame.attrs["folder"] = str(path)
+    frame.attrs["folder"] = str(folder.path)
     return frame

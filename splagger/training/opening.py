@@ -101,15 +101,16 @@ def writing_run(folder: RunFolder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def advice() -> Iterator[None]:
+def advice(folder: RunFolder) -> Iterator[None]:
     """Turns an error of the environment, or a lack of memory, into a RunError that says how to continue."""
     try:
         with unwrapped_errors():
             yield
     except EnvError as error:
+        lost = "Progress since the last checkpoint is lost. " if folder.saved_updates() else ""
+        again = " to continue" if lost else ""
         raise RunError(
-            f"{error}. Progress since the last checkpoint is lost. Fix the environment and run "
-            "the same command again to continue"
+            f"{error}. {lost}Fix the environment and run the same command again{again}"
         ) from error
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):

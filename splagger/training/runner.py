@@ -58,6 +58,7 @@ TRAINING_METRICS = (
 )
 
 
+FIRST_SAVE = 20.0  # seconds until the first checkpoint, if checkpoints are not more frequent anyway
 LARGE = 1e9  # bytes of snapshots from which on their size is printed
 OnMetrics = Callable[[dict[str, Any]], Any]
 
@@ -118,7 +119,7 @@ class Execution:
                     # The last checkpoint is written below: it says that the run is finished.
                     is_due = (
                         self.update < self.config.updates
-                        and time.monotonic() - saved > self.save_every
+                        and time.monotonic() - saved > self._interval()
                     )
                     stopped, is_due = hosts.anywhere(stop.requested, is_due)
                     if self.health.alive and is_due and not stopped:
@@ -132,6 +133,10 @@ class Execution:
         self._save(program.pack(state), done=self.update >= self.config.updates)
         if stopped and self.update < self.config.updates:
             raise Interrupted("stopped and saved; the same command continues from here")
+
+    def _interval(self) -> Number:
+        """Returns the seconds between two checkpoints; the first one comes soon, so that a stop loses little."""
+        return self.save_every if self.saved is not None else min(FIRST_SAVE, self.save_every)
 
     def _events(self) -> EventFiles:
         with writing_run(self.folder):
@@ -366,7 +371,7 @@ def execute(
             reporter = stack.enter_context(Reporter(folder, run.config.updates, record.update))
         else:
             reporter = on_metrics = None
-        with advice():
+        with advice(folder):
             Execution(run, folder, record, save_every, view, on_metrics, reporter).work()
     return folder, True
 

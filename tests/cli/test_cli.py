@@ -425,3 +425,28 @@ def test_any_output_is_enough(command, environment, code):
     assert done.returncode == code and "Traceback" not in done.stderr
     assert done.stderr == ("splagger: cannot write (No space left on device)\n" if code else "")
     assert ("t-ls" in done.stdout) == ("ascii" in environment.values())
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["tarin", "t-ls"], "no command 'tarin'; did you mean train?"),
+        (["help"], "no command 'help'; there are analyse, analyze, bench"),
+    ],
+)
+def test_a_typo_in_a_command_is_named(words, message, capsys):
+    with pytest.raises(SystemExit):
+        main(words)
+    assert message in capsys.readouterr().err
+
+
+def test_settings_are_those_that_train_uses(capsys):
+    """Environments of others get the compact network on a CPU."""
+    main(["settings", "gym:CartPole-v1"])
+    printed = capsys.readouterr()
+    assert "the compact network, as `train` uses it without --full" in printed.err
+    row = next(line for line in printed.out.splitlines() if "network.hidden " in line)
+    assert "32,32" in row
+    main(["settings", "gym:CartPole-v1", "--set", "network.output_size=5"])
+    printed = capsys.readouterr()
+    assert not printed.err and "256,128" in printed.out

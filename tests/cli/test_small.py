@@ -99,7 +99,9 @@ def test_the_recorded_command_makes_the_same_run(options, monkeypatch):
 def test_rounded_frames_are_printed_once(capsys):
     grid = Grid(frames=7e3)
     grid.print_notes(*(grid.run("t-ls-small", method) for method in ("rnn", "splagger")))
-    printed = "6,400 frames: rounded to whole evaluation intervals of 6,400 frames\n"
+    printed = (
+        "6,400 frames instead of 7,000: training takes whole evaluation intervals of 6,400 frames\n"
+    )
     assert capsys.readouterr().err == printed
     Grid().print_notes(Grid().run("t-ls-small", "rnn"))
     assert capsys.readouterr() == ("", "")

@@ -196,3 +196,9 @@ def test_the_seed_of_the_bootstrap_decides_nothing(monkeypatch):
         found.append(stats.estimate(stats.difference, *samples))
     width = found[0].high - found[0].low
     assert np.ptp([[f.low, f.high] for f in found], axis=0).max() < 0.03 * width
+
+
+def test_one_task_has_the_interquartile_mean_of_its_table():
+    """Three seeds are not cut, here and there."""
+    values = np.array([5.5, 16.0, 16.0])
+    assert stats.interquartile_mean_of_strata(values) == stats.interquartile_mean(values) == 12.5

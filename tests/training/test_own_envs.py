@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -241,3 +243,36 @@ def test_the_number_of_episodes_can_be_set_for_any_environment():
     assert Run.create("t-ls", "rnn", episodes=2).config.env.horizon == 200
     with pytest.raises(ValueError, match="episodes must be at least 1, got 0"):
         Run.create("t-ls", "rnn", episodes=0)
+
+
+SCRIPT = """
+import gymnasium, numpy as np, splagger
+
+class Walk(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space, max_steps = gymnasium.spaces.Discrete(2), 5
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.zeros(2, np.float32), 1.0, self.t >= 5, False, {}
+
+print("the script runs")
+small = splagger.SMALL | {"ppo.envs": 2, "ppo.steps": 10, "ppo.eval_interval": 1, "ppo.eval_tasks": 2}
+env = splagger.from_gymnasium(Walk)
+curves = splagger.train(env, "rnn", rates=1e-3, seeds=1, frames=20, settings=small, show=False)
+agent = splagger.load(curves.attrs["folder"], trust=True)
+print(splagger.evaluate(agent, tasks=2)[1].mean)
+"""
+
+
+def test_a_script_that_trusts_its_own_environment_does_not_run_twice(tmp_path):
+    """Importing it would run it again, in the middle of an evaluation."""
+    (tmp_path / "walking.py").write_text(SCRIPT)
+    command = [sys.executable, "walking.py"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert run.stdout.split("\n")[:2] == ["the script runs", "5.0"], run.stderr

@@ -308,3 +308,22 @@ def test_an_environment_that_returns_nan_is_reported_and_not_finished(tmp_path, 
     assert not folder.record().finished
     with pytest.raises(RunError, match="has not reached its first evaluation yet"):
         splagger.curves(folder.path)
+
+
+def test_the_first_checkpoint_comes_soon(compiled_once, tmp_path, monkeypatch):
+    """A stop in the first minutes would otherwise lose everything."""
+    monkeypatch.setattr(runner, "FIRST_SAVE", 0.0)
+    write, saved = runner.save_checkpoint, []
+
+    def save(folder, update, *rest):
+        saved.append(update)
+        write(folder, update, *rest)
+
+    monkeypatch.setattr(runner, "save_checkpoint", save)
+    runner.execute(tiny(), tmp_path, show=False)
+    assert saved == [1, UPDATES]
+
+
+def test_curves_are_found_below_a_folder(trained):
+    found = splagger.curves(trained.parent)
+    assert found.attrs["folder"] == str(trained) and len(found) == len(splagger.curves(trained))
