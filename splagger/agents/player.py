@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 
 from splagger.agent import Actor, Agent, Normalizers
 from splagger.agents.interface import SavedInterface, needs_env
-from splagger.bridges import resolve
+from splagger.bridges import HostMetaEnv, resolve
 from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError, kind_of
 from splagger.memory import Transition
@@ -76,11 +76,13 @@ class Player:
     def wrap(self, env: Any) -> Any:
         """Returns a Gymnasium environment of yours as this agent plays it, see `splagger.bridges.gym.task_episodes`.
 
-        Its episodes are whole tasks, and its observations and actions are those of `act` and `observe`.
+        Its episodes are whole tasks, and its observations and actions are those of `act` and `observe`. It must have the
+        spaces of `env`; `with_env` replaces that.
         """
         from splagger.bridges.gym.task_episodes import TaskEpisodes
 
-        if not hasattr(self.env, "flatten"):
+        known = isinstance(self.env, SavedInterface) and self.env.actions is not None
+        if not (known or isinstance(self.env, HostMetaEnv)):
             raise SettingError(
                 "this agent was not trained on a Gymnasium environment, so it cannot play one; splagger.gymnasium_ids has "
                 "ids of ours"

@@ -77,6 +77,20 @@ class ByOptions(ByMethod):
         return options["task"]
 
 
+class Tasked(gymnasium.Wrapper):
+    """A wrapper that samples the tasks of the environment inside it."""
+
+    def __init__(self, render_mode=None):
+        super().__init__(KeepsTask(render_mode))
+
+    def sample_task(self):
+        self.env.task = self.env.np_random.uniform()
+
+
+class KeepsTask(ByMethod):
+    sample_task = None
+
+
 def draw_task(rng):
     return rng.integers(1000)
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from splagger.bridges.gym.gym_env import GymEnv, layout
+from splagger.bridges.gym.gym_env import GymEnv, layout, layout_of
+from splagger.bridges.gym.task_sampling import Options
 from splagger.errors import FOREIGN_ERRORS, EnvError, cause_of, one_line
 
 TRIAL_STEPS, TRIAL_SECONDS = 20, 0.2
@@ -33,17 +34,22 @@ class Outcome(NamedTuple):
 class CheckedEnv:
     """An environment, its position in the current task, and a fingerprint of the task's history.
 
-    Environments with equal fingerprints have the same history and are interchangeable.
+    Environments with equal fingerprints have the same history and are interchangeable. `info` is that of the last
+    step or of the first reset, as the environment returned it.
     """
 
-    def __init__(self, source: GymEnv, episodes: int):
-        self.source, self.episodes, self.layout = source, episodes, layout(source)
-        self.env = source.make()
+    def __init__(self, source: GymEnv, episodes: int, env: Any = None):
+        """Plays `env`, by default a new environment of `source`."""
+        self.source, self.episodes = source, episodes
+        self.layout = layout(source) if env is None else layout_of(source, env)
+        self.env = source.make() if env is None else env
         self.seed, self.episode, self.steps, self.fingerprint, self.used = 0, 0, 0, b"", 0
+        self.options: Options = None
+        self.info: Any = {}
 
-    def reset(self, seed: int) -> np.ndarray:
-        """Starts the task with this seed and returns its first observation."""
-        self.seed, self.episode = seed, 0
+    def reset(self, seed: int, options: Options = None) -> np.ndarray:
+        """Starts the task with this seed, each episode with these options, and returns its first observation."""
+        self.seed, self.episode, self.options = seed, 0, options
         obs = self._start_episode()
         self.fingerprint = _fingerprint(b"", seed.to_bytes(8, "little"), obs.tobytes())
         return self._flag(obs, False)
@@ -71,6 +77,7 @@ class CheckedEnv:
         if done and not task_done:
             self.episode += 1
             current = self._start_episode()
+        self.info = returned[4]
         self.fingerprint = _fingerprint(
             self.fingerprint, action.tobytes(), obs.tobytes() + current.tobytes()
         )
@@ -100,9 +107,10 @@ class CheckedEnv:
     def _start_episode(self) -> np.ndarray:
         self.steps = 0
         start = self.source.start_episode
-        returned = self._guarded("reset()", start, self.env, self.seed, self.episode)
+        returned = self._guarded("reset()", start, self.env, self.seed, self.episode, self.options)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise self._error("reset() must return (observation, info)")
+        self.info = returned[1]
         return self._observation(returned[0])
 
     def _observation(self, raw: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ from splagger.bridges.gym.space_data import (
     texts_of,
     to_action,
 )
-from splagger.bridges.gym.task_sampling import task_sampler
+from splagger.bridges.gym.task_sampling import Options, task_sampler
 from splagger.bridges.importing import label_of
 from splagger.envs.protocol import EnvSpec
 from splagger.errors import FOREIGN_ERRORS, SettingError, cause_of
@@ -102,9 +102,9 @@ class GymEnv:
         """Creates the Gymnasium environment."""
         return create(self.name, self.source, self.arguments, self.render)
 
-    def start_episode(self, env: Any, seed: int, episode: int) -> Any:
+    def start_episode(self, env: Any, seed: int, episode: int, options: Options = None) -> Any:
         """Starts an episode of the task with this seed and returns the result of `reset`."""
-        return task_sampler(self.name, self.task, env)(env, seed, episode)
+        return task_sampler(self.name, self.task, env)(env, seed, episode, options)
 
 
 def as_json(kwargs: str | Mapping[str, Any]) -> str:
@@ -135,30 +135,35 @@ class Layout(NamedTuple):
 @ft.cache
 def layout(source: GymEnv) -> Layout:
     """Reads the layout from an environment, which is created for this purpose and then closed."""
-    from gymnasium import spaces
-
     env = source.make()
     try:
-        obs, actions = (_space(source, env, f"{kind}_space") for kind in ("observation", "action"))
-        task_sampler(source.name, source.task, env)  # raises if `task` is not valid
-        data, texts = space_data(obs), tuple(texts_of(obs))
-        images = images_of(data, _codes(source)) if data else ()
-        size = _flat_size(obs) if data is None or not texts else flat_size(data)
-        if not size:
-            raise _not_numbers(source, obs)
-        space, action = _actions(source, actions)
-        box = isinstance(obs, spaces.Box)
-        bounds = (float(obs.low.min()), float(obs.high.max())) if box else (-np.inf, np.inf)
-        limit = _horizon(source, env)
-        spec = EnvSpec(source.name, size, space, limit, *bounds, images=images)
-        # Gymnasium's own function changes values that do not fit: -1 of a Discrete becomes its last value.
-        known = data is not None
-        flat = ft.partial(flat_vector, data) if known else ft.partial(spaces.flatten, obs)
-        shape = obs.shape if box else None
-        return Layout(spec, flat, shape, action, data, space_data(actions), texts)
+        return layout_of(source, env)
     finally:
         with contextlib.suppress(*FOREIGN_ERRORS):  # an error above matters more
             env.close()
+
+
+def layout_of(source: GymEnv, env: Any) -> Layout:
+    """Returns the layout of a Gymnasium environment with the task and the time limit of `source`."""
+    from gymnasium import spaces
+
+    obs, actions = (_space(source, env, f"{kind}_space") for kind in ("observation", "action"))
+    task_sampler(source.name, source.task, env)  # raises if `task` is not valid
+    data, texts = space_data(obs), tuple(texts_of(obs))
+    images = images_of(data, _codes(source)) if data else ()
+    size = _flat_size(obs) if data is None or not texts else flat_size(data)
+    if not size:
+        raise _not_numbers(source, obs)
+    space, action = _actions(source, actions)
+    box = isinstance(obs, spaces.Box)
+    bounds = (float(obs.low.min()), float(obs.high.max())) if box else (-np.inf, np.inf)
+    limit = _horizon(source, env)
+    spec = EnvSpec(source.name, size, space, limit, *bounds, images=images)
+    # Gymnasium's own function changes values that do not fit: -1 of a Discrete becomes its last value.
+    known = data is not None
+    flat = ft.partial(flat_vector, data) if known else ft.partial(spaces.flatten, obs)
+    shape = obs.shape if box else None
+    return Layout(spec, flat, shape, action, data, space_data(actions), texts)
 
 
 def _space(source: GymEnv, env: Any, name: str) -> Any:

@@ -1,6 +1,7 @@
-"""Three ways to give a Gymnasium environment a task, each a function (env, seed, episode) → result of `reset`.
+"""Three ways to give a Gymnasium environment a task, each a function (env, seed, episode, options) → result of `reset`.
 
-The seed determines the whole task. The episodes of a task are numbered from 0.
+The seed determines the whole task. The episodes of a task are numbered from 0. Training gives no `options`; those of a
+caller go to each `reset`.
 """
 
 import functools as ft
@@ -12,24 +13,34 @@ import numpy as np
 from splagger.bridges.importing import import_object
 from splagger.errors import SettingError
 
+Options = dict[str, Any] | None
 
-def by_seed(env: Any, seed: int, episode: int) -> Any:
+
+def by_seed(env: Any, seed: int, episode: int, options: Options = None) -> Any:
     """Uses the seed as the task: every episode starts with `reset(seed=seed)`."""
-    return env.reset(seed=seed)
+    return _reset(env, seed, options)
 
 
-def by_method(env: Any, seed: int, episode: int) -> Any:
+def by_method(env: Any, seed: int, episode: int, options: Options = None) -> Any:
     """Calls the environment's `sample_task()` before the first episode; the environment keeps that task."""
     if episode == 0:
         env.reset(seed=seed)
         env.get_wrapper_attr("sample_task")()
-    return env.reset(seed=_episode_seed(seed, episode))
+    return _reset(env, _episode_seed(seed, episode), options)
 
 
-def by_options(sample: Callable[..., Any], env: Any, seed: int, episode: int) -> Any:
+def by_options(
+    sample: Callable[..., Any], env: Any, seed: int, episode: int, options: Options = None
+) -> Any:
     """Samples the task with `sample(rng)`; every episode starts with `reset(options={"task": task})`."""
-    task = sample(np.random.default_rng(seed))
-    return env.reset(seed=_episode_seed(seed, episode), options={"task": task})
+    if options is None:
+        options = {"task": sample(np.random.default_rng(seed))}
+    return _reset(env, _episode_seed(seed, episode), options)
+
+
+def _reset(env: Any, seed: int, options: Options) -> Any:
+    """Resets the environment; one whose tasks are no options need not know of them."""
+    return env.reset(seed=seed) if options is None else env.reset(seed=seed, options=options)
 
 
 # name → task sampler; any other task is a function rng → task
