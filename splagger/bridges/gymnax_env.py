@@ -117,9 +117,28 @@ class GymnaxEnv(eqx.Module):
         return jnp.where(jnp.isfinite(low) & jnp.isfinite(high), scaled, action)
 
 
+def _check_is_played(env: Any) -> None:
+    """Refuses an environment that is changed by its `step` or `reset`, as by gymnax's wrappers, since neither is called.
+
+    These wrappers pass on `step_env` and `reset_env` by `__getattr__`, so their classes have neither of them.
+    """
+    layers = [getattr(env, "__dict__", {}), *map(vars, type(env).__mro__)]
+
+    def depth(name: str) -> int:
+        return next((k for k, layer in enumerate(layers) if name in layer), len(layers))
+
+    own, outer = (depth("step_env"), depth("reset_env")), (depth("step"), depth("reset"))
+    if min(own) == len(layers) or outer[0] < own[0] or outer[1] < own[1]:
+        raise SettingError(
+            f"{type(env).__name__} changes the step and reset of gymnax, which reset automatically and are not called "
+            "here: override step_env and reset_env in a subclass of the environment instead of wrapping it"
+        )
+
+
 def from_gymnax(env: Any, params: Any = None, task: Callable[..., Any] | None = None) -> GymnaxEnv:
     """Returns a gymnax environment in our protocol; `task(key, params)` samples a task's parameters.
 
     To train with K episodes per task, wrap it in `MetaEnv(…, episodes=K)`.
     """
+    _check_is_played(env)
     return GymnaxEnv(env, ByValue(env.default_params if params is None else params), task)

@@ -275,6 +275,48 @@ def test_continuous_actions_are_scaled_and_discrete_observations_are_one_hot():
     assert (out.reward, out.obs.tolist(), obs.tolist()) == (10.0, [0, 1, 0], [1, 0, 0])
 
 
+class Wrapper:
+    """Passes everything on to an environment inside it, as gymnax's wrappers do."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+class ByStep(Wrapper):
+    def step(self, key, state, action, params):
+        obs, state, reward, *rest = self.inner.step(key, state, action, params)
+        return obs, state, 100 * reward, *rest
+
+
+class ByReset(Runner):
+    def reset(self, key, params):
+        return self.reset_env(key, params)
+
+
+class ByStepEnv(Wrapper):
+    """Its steps are played: it has a `step_env` of its own."""
+
+    def step_env(self, key, state, action, params):
+        obs, state, reward, *rest = self.inner.step_env(key, state, action, params)
+        return obs, state, 100 * reward, *rest
+
+
+@pytest.mark.parametrize("env", [Wrapper(Runner()), ByStep(Runner()), ByReset()])
+def test_what_changes_only_steps_that_reset_automatically_is_refused(env):
+    """It would be played as if it changed nothing."""
+    message = rf"{type(env).__name__} changes the step .*: override step_env and reset_env in a sub"
+    with pytest.raises(SettingError, match=message):
+        from_gymnax(env)
+
+
+def test_a_wrapper_with_steps_of_its_own_is_played():
+    _, out = play(MetaEnv(from_gymnax(ByStepEnv(Runner())), 1), [1])[0]
+    assert out.reward == 200
+
+
 def test_an_environment_without_a_time_limit_is_refused():
     with pytest.raises(ValueError, match="Runner-v0: params must have max_steps_in_episode"):
         _ = from_gymnax(Runner(), params=SimpleNamespace(speed=1.0)).spec
