@@ -170,6 +170,39 @@ def type_hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind, include_extras=True)
 
 
+def setting_types(owner: Any) -> dict[str, Any]:
+    """Returns the types of all settings of an object, which are the public fields of a dataclass.
+
+    Where the annotations of a user's class cannot be evaluated, such as names that only type checkers import, these are
+    the types of the present values.
+    """
+    if not dataclasses.is_dataclass(owner):
+        return {}
+    fields = [f.name for f in dataclasses.fields(owner) if f.init and not f.name.startswith("_")]
+    try:
+        hints = type_hints(type(owner))
+    except Exception:
+        hints = {}
+    return {name: hints.get(name, type(getattr(owner, name))) for name in fields}
+
+
+def _member(value: Any, kinds: tuple[Any, ...]) -> Any:
+    """Returns the type of a union to which a value belongs; the first one but None if it is none of them.
+
+    >>> _member("far", (int, str, type(None))), _member(3, (float, type(None)))
+    (<class 'str'>, <class 'float'>)
+    """
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    return next((kind for kind in kinds if isinstance(value, _bare(kind))), kinds[0])
+
+
+def _bare(kind: Any) -> type:
+    """Returns the class of a type without its range and its parameters."""
+    kind = typing.get_args(kind)[0] if typing.get_origin(kind) is Annotated else kind
+    kind = typing.get_origin(kind) or kind
+    return kind if isinstance(kind, type) else object
+
+
 @ft.cache
 def _stated(kind: Any) -> tuple[Rule, ...]:
     """Returns the rules of an annotated type."""
@@ -188,10 +221,11 @@ def _rules(value: Any, kind: Any) -> Iterator[tuple[Any, Rule]]:
             yield from _rules(value, options[0])
     elif origin in (types.UnionType, typing.Union):
         if value is not None:
-            yield from _rules(value, next(o for o in options if o is not type(None)))
-    elif origin is tuple and options[-1:] == (...,):
-        for item in value:
-            yield from _rules(item, options[0])
+            yield from _rules(value, _member(value, options))
+    elif origin is tuple:
+        kinds = options[:1] * len(value) if options[-1:] == (...,) else options
+        for item, part in zip(value, kinds, strict=True):
+            yield from _rules(item, part)
     elif hasattr(kind, "_fields"):  # a named tuple
         for name, item in zip(kind._fields, value, strict=True):
             yield from _rules(item, type_hints(kind)[name])

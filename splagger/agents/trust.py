@@ -4,6 +4,7 @@ Files are data. Loading one runs nothing that it names unless the caller allows 
 environment and the method. Environments and methods of this package are found by name and need no permission.
 """
 
+import functools as ft
 import json
 import re
 import typing
@@ -14,6 +15,7 @@ from splagger.bridges import resolve
 from splagger.bridges.gym.creation import is_function
 from splagger.bridges.gym.task_sampling import TASK_SAMPLERS
 from splagger.methods import METHODS
+from splagger.ranges import setting_types
 from splagger.registry import ENVS
 
 ALLOW = (
@@ -93,9 +95,12 @@ def _is_harmless(env: Any, field: str, value: Any) -> bool:
         return True
     if env is None:
         return False
-    if field not in (hints := typing.get_type_hints(type(env))):
+    *parts, field = field.split(".")
+    owner = ft.reduce(lambda owner, part: getattr(owner, part, None), parts, env)
+    if field not in (types := setting_types(owner)):
         return True  # `Run.create` refuses it by name
-    return _holds_numbers(hints[field]) or _same(value, getattr(env, field, None))
+    is_known = types[field] is not type(None)  # which is the type of a value, not that of the field
+    return (is_known and _holds_numbers(types[field])) or _same(value, getattr(owner, field, None))
 
 
 def _holds_numbers(kind: Any) -> bool:

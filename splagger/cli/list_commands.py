@@ -1,6 +1,5 @@
 """Commands that list what there is: environments and methods, settings, and the zoo's trained agents."""
 
-import dataclasses
 import inspect
 import json
 import re
@@ -18,7 +17,7 @@ from splagger.cli.formatting import show
 from splagger.cli.grid_options import Grid
 from splagger.cli.options import OutputFolder
 from splagger.errors import SettingError
-from splagger.ranges import FLOAT_MAX, FLOAT_MIN, Range, type_hints
+from splagger.ranges import FLOAT_MAX, FLOAT_MIN, Range, setting_types
 from splagger.tables import Table, lookup
 from splagger.zoo import Card, cards
 from splagger.zoo.listing import card_table, zoo_table
@@ -129,20 +128,16 @@ class Zoo:
 
 def settings_of(group: str, owner: Any) -> Iterator[tuple[str, str, str, str]]:
     """Yields (name, allowed values, present value, meaning) of every field that a user can set."""
-    if not dataclasses.is_dataclass(owner):  # as environments of others may be
-        return
-    meanings, hints = comments_of(type(owner)), type_hints(type(owner))
-    for field in dataclasses.fields(owner):
-        if field.name.startswith("_") or (group, field.name) == ("method", "name"):
+    types = setting_types(owner)  # none for environments of others that are no dataclasses
+    meanings = comments_of(type(owner)) if types else {}
+    for name, hint in types.items():
+        if (group, name) == ("method", "name") or name in getattr(owner, "IDENTITY", ()):
             continue
-        if field.name in getattr(owner, "IDENTITY", ()):
-            continue
-        value = getattr(owner, field.name)
-        kind = kind_of(hints[field.name])
+        value, kind = getattr(owner, name), kind_of(hint)
         if kind:
-            yield f"{group}.{field.name}", kind, shown(value), meanings.get(field.name, "")
-        elif group == "method":  # its aggregator and its latent
-            yield from settings_of(f"{group}.{field.name}", value)
+            yield f"{group}.{name}", kind, shown(value), meanings.get(name, "")
+        elif group.startswith("method"):  # its aggregator, aggregators inside of it, and its latent
+            yield from settings_of(f"{group}.{name}", value)
 
 
 def kind_of(hint: Any) -> str:
@@ -159,6 +154,8 @@ def kind_of(hint: Any) -> str:
     if origin in (types.UnionType, typing.Union):
         return ", ".join(filter(None, (_option(option) for option in options)))
     if origin is tuple:
+        if options[-1:] != (...,):
+            return ",".join(map(kind_of, options))
         inner = kind_of(options[0])
         return f"{inner}, …" if inner else ""
     if hasattr(hint, "_fields"):

@@ -1,5 +1,6 @@
 """Settings by name, "group.field". Values are converted to the type of the field."""
 
+import contextlib
 import dataclasses
 import functools as ft
 import itertools
@@ -12,7 +13,7 @@ from typing import Any
 from splagger.bridges.gym.gym_env import as_json
 from splagger.errors import SettingError, kind_of
 from splagger.methods import Method
-from splagger.ranges import check, read_number, type_hints
+from splagger.ranges import check, read_number, setting_types
 from splagger.registry import EnvRow
 from splagger.tables import lookup
 
@@ -28,47 +29,51 @@ def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple
     changes: dict[str, dict[str, Any]] = {}
     for path, value in overrides.items():
         group, _, name = path.partition(".")
-        owner = _group(groups, group, name)
-        name, _, inner = name.partition(".")
-        if inner and dataclasses.is_dataclass(part := getattr(owner, name, None)):
-            part = changes.get(group, {}).get(name, part)
-            part = dataclasses.replace(part, **{inner: _checked(part, inner, path, value)})
-            changes.setdefault(group, {})[name] = part
-        else:
-            _, _, name = path.partition(".")
-            changes.setdefault(group, {})[name] = _checked(owner, name, path, value)
+        _check_group(groups, group, name)
+        changes.setdefault(group, {})[name] = value
     if "name" in changes.get("method", {}):
         raise SettingError("method.name cannot be changed; pass another method instead")
-    for group in changes:
-        if not dataclasses.is_dataclass(groups[group]):
-            raise SettingError(
-                f"{row.name} is not a dataclass, so its settings cannot be changed by name; pass another environment"
-            )
-    new = groups | {g: dataclasses.replace(groups[g], **c) for g, c in changes.items()}
+    if "env" in changes and not dataclasses.is_dataclass(row.env):
+        raise SettingError(
+            f"{row.name} is not a dataclass, so its settings cannot be changed by name; pass another environment"
+        )
+    new = groups | {group: _replaced(groups[group], group, c) for group, c in changes.items()}
     row = dataclasses.replace(row, ppo=new["ppo"], network=new["network"])
     return row.with_meta(env=new["env"]), new["method"]
 
 
-def _group(groups: Mapping[str, Any], group: str, name: str) -> Any:
-    """Returns a group of settings; the error for other names says which settings they may stand for."""
+def _check_group(groups: Mapping[str, Any], group: str, name: str) -> None:
+    """Refuses names without a group of settings; the error says which settings they may stand for."""
     if group in groups and not name:
         raise SettingError(f"settings are written {group}.NAME, got {group!r} alone")
-    having = [g for g, owner in groups.items() if not name and group in type_hints(type(owner))]
+    having = [g for g, owner in groups.items() if not name and group in setting_types(owner)]
     if having:
         raise SettingError(f"no setting {group!r}; did you mean {having[0]}.{group}?")
-    return lookup(groups, group, "setting group")
+    lookup(groups, group, "setting group")
 
 
-def _checked(owner: Any, name: str, path: str, value: Any) -> Any:
-    """Returns the value of a field of `owner`, converted to its type."""
-    hints = type_hints(type(owner))
-    public = {k: v for k, v in hints.items() if not k.startswith("_")}
-    kind = lookup(public, name, f"{path.removesuffix(name).rstrip('.')} setting")
-    if name in getattr(owner, "IDENTITY", ()):
-        raise SettingError(f"{path} cannot be changed; pass another environment instead")
-    converted = _convert(path, value, kind)
-    check(path, converted, kind)
-    return converted
+def _replaced(owner: Any, path: str, changes: Mapping[str, Any]) -> Any:
+    """Returns a copy of a dataclass with every "field" and "part.field" in `changes` replaced; `path` is its own name.
+
+    All changes of one object take effect at once, because some values are valid only together.
+    """
+    new: dict[str, Any] = {}
+    inside: dict[str, dict[str, Any]] = {}
+    for name, value in changes.items():
+        field, _, inner = name.partition(".")
+        if field in getattr(owner, "IDENTITY", ()):
+            raise SettingError(f"{path}.{name} cannot be changed; pass another environment instead")
+        if inner and dataclasses.is_dataclass(getattr(owner, field, None)):
+            inside.setdefault(field, {})[inner] = value
+        else:
+            kind = lookup(setting_types(owner), name, f"{path} setting")
+            new[name] = _convert(f"{path}.{name}", value, kind)
+            check(f"{path}.{name}", new[name], kind)
+    parts = {
+        field: _replaced(getattr(owner, field), f"{path}.{field}", inner)
+        for field, inner in inside.items()
+    }
+    return dataclasses.replace(owner, **parts | new)
 
 
 def changed(
@@ -121,18 +126,14 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
         empty = value is None or (isinstance(value, str) and value.lower() == "none")
         if empty and type(None) in options:
             return None
-        kind = next(option for option in options if option is not type(None))
-        return _convert(path, value, kind)
-    if origin is tuple:
+        return _first(path, value, [option for option in options if option is not type(None)])
+    if origin is tuple and options[-1:] == (...,):
         return tuple(_convert(path, item, options[0]) for item in _items(path, value))
+    if origin is tuple:
+        return tuple(_each(path, value, options))
     if hasattr(kind, "_fields"):  # a named tuple
-        hints, items = typing.get_type_hints(kind), _items(path, value)
-        if len(items) != len(kind._fields):
-            raise SettingError(
-                f"{path} takes {len(kind._fields)} values, got {len(items)}: {value!r}"
-            )
-        kinds = [hints[field] for field in kind._fields]
-        return kind(*(_convert(path, i, k) for i, k in zip(items, kinds, strict=True)))
+        hints = typing.get_type_hints(kind)
+        return kind(*_each(path, value, [hints[field] for field in kind._fields]))
     if kind not in PLAIN and not isinstance(value, str):
         value = tuple(value) if isinstance(value, list) else value
         parts = value if isinstance(value, tuple) else (value,)
@@ -150,6 +151,31 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
         several = isinstance(value, str) and "," in value and kind is not str
         hint = "; write several values of --vary one by one, separated by spaces" * several
         raise SettingError(f"{path} must be of type {name}, got {value!r}{hint}") from None
+
+
+def _first(path: str, value: Any, kinds: Sequence[Any]) -> Any:
+    """Converts a value to the first of several types that takes it; others than plain ones come last."""
+    known = [kind for kind in kinds if _is_plain(kind)]
+    *others, last = known if _is_plain(kinds[0]) else [*known, kinds[0]]
+    for kind in others:
+        with contextlib.suppress(SettingError):
+            return _convert(path, value, kind)
+    return _convert(path, value, last)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether texts can be converted to a type."""
+    if typing.get_origin(kind) is typing.Annotated:
+        return _is_plain(typing.get_args(kind)[0])
+    return kind in PLAIN or typing.get_origin(kind) is tuple or hasattr(kind, "_fields")
+
+
+def _each(path: str, value: Any, kinds: Sequence[Any]) -> list[Any]:
+    """Converts each of several values to the type at its place."""
+    items = _items(path, value)
+    if len(items) != len(kinds):
+        raise SettingError(f"{path} takes {len(kinds)} values, got {len(items)}: {value!r}")
+    return [_convert(path, item, kind) for item, kind in zip(items, kinds, strict=True)]
 
 
 def _items(path: str, value: Any) -> list[Any]:

@@ -1,16 +1,71 @@
 """Settings by name: texts and numbers become the type of the field, and mistakes are refused."""
 
 import json
+from dataclasses import dataclass
+from typing import ClassVar
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from splagger.aggregators import Mean, Softmax
+from splagger.aggregators import Max, Mean, Softmax, StraightThrough
 from splagger.cli.list_commands import settings_of
+from splagger.envs import EnvSpec, MetaEnv, Step
 from splagger.errors import SettingError
 from splagger.memory import EmbeddingSizes
+from splagger.methods import METHODS
+from splagger.ranges import Count
 from splagger.runs.record import setting_of
 from splagger.runs.run import Run
+from splagger.spaces import Discrete
 from tests.tiny import SETTINGS, tiny
+
+
+class Plain:
+    """The functions of an environment."""
+
+    spec = EnvSpec("plain", 1, Discrete(2), 3)
+
+    def sample_task(self, key):
+        return ()
+
+    def reset(self, key, task):
+        return jnp.int32(0), jnp.zeros(1)
+
+    def step(self, key, task, time, action):
+        return time + 1, Step(jnp.zeros(1), jnp.zeros(()), jnp.zeros((), bool), time == 2)
+
+
+@dataclass(frozen=True)
+class Part:
+    goal: int = 3
+    speed: float = 1.0
+
+
+@dataclass(frozen=True)
+class Marked(Plain):
+    """An environment of others: only type checkers know all of its types."""
+
+    IDENTITY: ClassVar[tuple[str, ...]] = ("inner",)
+
+    mode: str = "easy"
+    table: "Table | None" = None
+    part: Part = Part()
+    inner: Part = Part()
+
+
+@dataclass(frozen=True)
+class Pairs(Plain):
+    pair: tuple[int, float] = (1, 2.5)
+    either: Count | str = 3
+    weight: "float | np.ndarray" = 0.5
+
+
+def of_env(env, **overrides):
+    """Returns the environment with these settings."""
+    named = {f"env.{name.replace('__', '.')}": value for name, value in overrides.items()}
+    return Run.create(MetaEnv(env, 1), "rnn", overrides=named).row.env
+
 
 CONVERSIONS = [
     ("ppo.epochs", "3", 3),
@@ -132,3 +187,56 @@ def test_a_field_of_the_aggregator_is_a_setting():
     assert tiny(method="splagger-softmax", overrides=default).overrides == ()
     assert setting_of(run.describe(), "method.aggregator.temperature") == "0.3"
     assert setting_of(run.describe(), "method.aggregator.other") is None
+
+
+def test_settings_inside_of_settings():
+    """At any depth, several of one part at once."""
+    amrl = tiny(method="amrl", overrides={"method.aggregator.inner.floor": "-1"})
+    assert amrl.method.aggregator == StraightThrough(Max(-1.0))
+    assert amrl.digest != tiny(method="amrl").digest
+    halves = {"method.aggregator.second.floor": -1, "method.skip": 0.25}
+    assert tiny(method="splagger-avgmax", overrides=halves).method.aggregator.second == Max(-1.0)
+    assert of_env(Marked(), part__goal="5", part__speed=2).part == Part(5, 2.0)
+    with pytest.raises(SettingError, match=r"no method\.aggregator\.inner setting 'flor'; did you"):
+        tiny(method="amrl", overrides={"method.aggregator.inner.flor": 1})
+    with pytest.raises(SettingError, match=r"no method\.aggregator setting 'other\.floor'"):
+        tiny(method="amrl", overrides={"method.aggregator.other.floor": 1})
+    assert "method.aggregator.inner.floor" in {
+        name for name, *_ in settings_of("method", METHODS["amrl"])
+    }
+
+
+def test_what_an_environment_is_cannot_be_changed_inside_either():
+    """A run would have the name of another environment."""
+    with pytest.raises(SettingError, match=r"env\.inner\.speed cannot be changed; pass another"):
+        of_env(Marked(), inner__speed=2.0)
+
+
+def test_types_that_cannot_be_evaluated_are_those_of_the_values():
+    assert of_env(Marked(), mode="hard").mode == "hard"
+    with pytest.raises(SettingError, match=r"env\.mode must be of type str, got 3"):
+        of_env(Marked(), mode=3)
+    assert "env.mode" in {name for name, *_ in settings_of("env", Marked())}
+
+
+def test_only_fields_are_settings():
+    message = "no env setting 'IDENTITY'; there are inner, mode, part, table$"
+    with pytest.raises(SettingError, match=message):
+        of_env(Marked(), IDENTITY=("x",))
+    with pytest.raises(SettingError, match="no setting group 'IDENTITY'"):
+        tiny(overrides={"IDENTITY": 1})
+
+
+def test_items_of_a_tuple_and_of_a_union_have_types_of_their_own():
+    assert [of_env(Pairs(), pair=pair).pair for pair in ("2,3", (2, 3.0))] == [(2, 3.0)] * 2
+    assert type(of_env(Pairs(), pair="2,3").pair[1]) is float
+    for pair, message in (((2.5, 3), "type int, got 2.5"), ("1", r"takes 2 values, got 1: '1'")):
+        with pytest.raises(SettingError, match=f"env.pair .*{message}"):
+            of_env(Pairs(), pair=pair)
+    assert [of_env(Pairs(), either=value).either for value in ("4", "far")] == [4, "far"]
+    with pytest.raises(SettingError, match=r"env\.either must be at least 1, got 0"):
+        of_env(Pairs(), either=0)
+    with pytest.raises(SettingError, match=r"env\.weight must be of type float, got 'x'"):
+        of_env(Pairs(), weight="x")
+    listed = {name: values for name, values, *_ in settings_of("env", Pairs())}
+    assert listed["env.pair"] == "int,float"
