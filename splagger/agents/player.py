@@ -19,7 +19,7 @@ from splagger.memory import Transition
 from splagger.methods import METHODS
 from splagger.ppo.train import NOISE_STREAM
 from splagger.ranges import Episodes, as_flag, check
-from splagger.registry import EnvRow
+from splagger.registry import ENVS, EnvRow
 from splagger.runs.run import Point, Run
 from splagger.runs.settings import override
 
@@ -92,7 +92,7 @@ class Player:
     def with_env(self, episodes: int | None = None, env: Any = None, **settings: Any) -> "Player":
         """Returns the same agent in another environment than in training: does it generalize?
 
-        - `episodes`: episodes per task.
+        - `episodes`: episodes per task; by default those of `env` if it says how many, or else as in training.
         - `env`: an environment, as for `splagger.train`; by default the one it plays in, with its earlier changes.
         - `settings`: fields of the environment, as in `agent.with_env(length=200)`.
 
@@ -105,7 +105,7 @@ class Player:
             raise SettingError(
                 "this player has no run; pass env=…, or use a player of splagger.load"
             )
-        changes = self.changes if env is None else {"env": row.name}
+        changes = self.changes if env is None else {"env": row.name} | self._episodes(env, row)
         changes = changes | settings | ({} if episodes is None else {"episodes": episodes})
         named = {f"env.{k}": v for k, v in changes.items() if k not in ("env", "episodes")}
         changed, _ = override(row, METHODS["splagger"], named)  # whose settings stay as they are
@@ -118,11 +118,22 @@ class Player:
         if after != before:
             raise SettingError(
                 f"{row.name} would have {after[0]} observed numbers and actions {after[1]}, but the agent was "
-                f"trained with {before[0]} and {before[1]}"
+                f"trained with {before[0]} and {before[1]}{self._flag_hint(changed.meta)}"
             )
         parts = self.agent, self.normalizers, changed.meta, self.point
         origin = {"run": self.run, "path": self.path, "at": self.at}
         return Player(*parts, changes=changes, row=row, **origin)
+
+    def _episodes(self, env: Any, row: EnvRow) -> dict[str, int]:
+        """Returns the number of episodes in training for an environment that does not say how many a task has."""
+        says = isinstance(env, EnvRow | AbstractMetaEnv) or (isinstance(env, str) and env in ENVS)
+        episodes = (self.run.row.meta if self.run else self.env).episodes
+        return {} if says or row.meta.episodes > 1 or episodes == 1 else {"episodes": episodes}
+
+    def _flag_hint(self, env: AbstractMetaEnv) -> str:
+        """Says how many episodes a task must have if only one of two environments has a done flag."""
+        known = self.env.episodes
+        return f"; pass episodes={known}, as before" if (known > 1) != (env.episodes > 1) else ""
 
     def act(self, obs: Any, explore: bool = False) -> Any:
         """Returns the most likely action, or a sampled one if `explore`: an int or an array of floats."""

@@ -26,7 +26,7 @@ class Subject(NamedTuple):
     """Agents of one method with different seeds; leaves of `agents` and `normalizers` have the shape [seeds, …]."""
 
     method: str
-    when: str  # "initialization", or the name of the environment they were trained on
+    when: str  # "initialization", or the name of the environment in which they play
     origin: str
     env_name: str
     env: MetaEnv
@@ -74,13 +74,14 @@ def trained(
     env: Any = best.environment("analyzing")
     if best.run is None:
         raise SettingError("this player has no run; use a player returned by `splagger.load`")
+    row = best.row or best.run.row
     age = "" if best.at is None else f", at {best.at:,} frames"
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
     return Subject(
         best.run.method.name,
-        best.run.row.folder,
+        row.folder,
         f"run {best.run.digest}, rate {best.point.rate:g}{age}{changes}",
-        best.run.row.name,
+        row.name,
         env,
         tuple(player.point.seed for player in players),
         jax.tree.map(stack, *(player.agent for player in players)),

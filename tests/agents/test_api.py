@@ -331,6 +331,15 @@ def test_an_agent_plays_in_another_environment(player, fresh):
     assert fresh.with_env(env=other).env == other
 
 
+def test_an_environment_without_a_number_of_episodes_has_those_of_training(player):
+    bare = TMaze(length=9)
+    assert player.with_env(env=bare).env == MetaEnv(bare, episodes=4)
+    assert player.with_env(3).with_env(env=bare).with_env(length=6).env == MetaEnv(TMaze(6), 4)
+    assert player.with_env(episodes=2, env=bare).env == MetaEnv(bare, episodes=2)
+    with pytest.raises(SettingError, match=r"would have 4 .*; pass episodes=4, as before"):
+        player.with_env(env=MetaEnv(bare, episodes=1))
+
+
 def test_an_environment_that_the_agent_cannot_see_is_refused(player):
     with pytest.raises(
         SettingError, match=r"planning would have .*, but the agent was trained with 5"

@@ -280,6 +280,13 @@ def test_an_analysis_of_another_seed_or_environment_needs_force(trained, tmp_pat
     assert values["step"].max() == 4 * 7 - 1
 
 
+def test_an_analysis_has_the_name_of_the_environment_that_is_played(trained, tmp_path):
+    player = splagger.load(trained)
+    folders = analyze("adaptation", [player, player.with_env(env="t-ls")], tmp_path)
+    assert [folder.name for folder in folders] == ["t-ls", "t-ls-small"]
+    assert [read_description(folder)["env"] for folder in folders] == ["t-ls", "t-ls-small"]
+
+
 def test_analyses_of_versions_without_seeds_can_be_made_again(trained, tmp_path):
     (folder,) = analyze("adaptation", trained, tmp_path)
     description = json.loads((folder / "analysis.json").read_text())
