@@ -21,7 +21,7 @@ from splagger.ppo.train import NOISE_STREAM
 from splagger.ranges import Episodes, as_flag, check
 from splagger.registry import ENVS, EnvRow
 from splagger.runs.run import Point, Run
-from splagger.runs.settings import override
+from splagger.runs.settings import check_mapping, override
 
 
 class Player:
@@ -89,15 +89,28 @@ class Player:
             )
         return TaskEpisodes(env, self.env)
 
-    def with_env(self, episodes: int | None = None, env: Any = None, **settings: Any) -> "Player":
+    def with_env(
+        self,
+        /,
+        episodes: int | None = None,
+        env: Any = None,
+        settings: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> "Player":
         """Returns the same agent in another environment than in training: does it generalize?
 
         - `episodes`: episodes per task; by default those of `env` if it says how many, or else as in training.
         - `env`: an environment, as for `splagger.train`; by default the one it plays in, with its earlier changes.
-        - `settings`: fields of the environment, as in `agent.with_env(length=200)`.
+        - `fields`: settings of the environment, as in `agent.with_env(length=200)`; `settings` is a dictionary of more.
 
         Observations and actions must keep their sizes.
         """
+        check_mapping("settings", settings or {}, '{"length": 200}')
+        settings = {**(settings or {}), **fields}
+        for name in settings.keys() & {"env", "episodes"}:  # which are changes of another kind
+            raise SettingError(
+                f"env.{name} is no setting here; pass {name}=… to with_env, or --{name} to evaluate, watch and inspect"
+            )
         if env is None:
             self.environment("playing in another environment")
         row = self.row if env is None else resolve(env)

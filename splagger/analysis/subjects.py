@@ -69,7 +69,7 @@ def trained(
     players = _players(run, every_seed, trust, at)
     changes = "".join(f", {name}={value}" for name, value in players[0].changes.items())
     if settings:
-        players = [player.with_env(**env_settings(settings)) for player in players]
+        players = [player.with_env(settings=env_settings(settings)) for player in players]
     best = players[0]
     env: Any = best.environment("analyzing")
     if best.run is None:

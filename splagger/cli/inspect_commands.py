@@ -51,7 +51,7 @@ class OtherEnv:
 
         if not self.set and self.episodes is None and self.env is None:
             return player
-        return player.with_env(self.episodes, self.env, **env_settings(self.set))
+        return player.with_env(self.episodes, self.env, env_settings(self.set))
 
 
 Elsewhere = Annotated[OtherEnv, tyro.conf.arg(name="")]

@@ -311,6 +311,18 @@ def test_settings_that_change_what_the_agent_sees_are_refused(player, fresh):
         fresh.with_env(length=7)
 
 
+@pytest.mark.parametrize("name", ["env", "episodes", "self", "settings"])
+def test_a_setting_may_have_any_name(player, trained, capsys, name):
+    """Also that of an argument of `with_env`: the error says what is possible."""
+    message = f"no setting here; pass {name}=" if name[0] == "e" else f"no env setting '{name}'; th"
+    with pytest.raises(SettingError, match=message):
+        player.with_env(settings={name: 3})
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(trained), "--tasks", "2", "--set", f"env.{name}=3"])
+    assert message in capsys.readouterr().err
+    assert player.with_env(settings={"length": 7}).env == player.with_env(length=7).env
+
+
 def test_changes_of_the_environment_add_up_in_any_order(player):
     ways = player.with_env(length=7).with_env(episodes=3), player.with_env(3).with_env(length=7)
     assert {(p.env.env.length, p.env.episodes) for p in ways} == {(7, 3)}
