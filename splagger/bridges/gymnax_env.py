@@ -14,7 +14,7 @@ from jaxtyping import Array, Key
 from splagger.bridges.by_value import ByValue, strongly_typed
 from splagger.bridges.importing import import_path_of
 from splagger.envs.protocol import EnvSpec, Step
-from splagger.errors import SettingError
+from splagger.errors import SettingError, kind_of
 from splagger.spaces import ActionSpace, Continuous, Discrete
 
 
@@ -118,10 +118,15 @@ class GymnaxEnv(eqx.Module):
 
 
 def _check_is_played(env: Any) -> None:
-    """Refuses an environment that is changed by its `step` or `reset`, as by gymnax's wrappers, since neither is called.
+    """Refuses other objects, and environments that `step` or `reset` change, since neither is called.
 
-    These wrappers pass on `step_env` and `reset_env` by `__getattr__`, so their classes have neither of them.
+    gymnax's wrappers change these, and pass on `step_env` and `reset_env` by `__getattr__`, so their classes have neither of them.
     """
+    if isinstance(env, type) or not hasattr(env, "step_env"):
+        name = repr(env) if isinstance(env, str) else "…"
+        raise SettingError(
+            f"from_gymnax takes an environment of gymnax, got {kind_of(env)}: write from_gymnax(*gymnax.make({name}))"
+        )
     layers = [getattr(env, "__dict__", {}), *map(vars, type(env).__mro__)]
 
     def depth(name: str) -> int:

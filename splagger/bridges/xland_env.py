@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from splagger.bridges.by_value import ByValue, strongly_typed
 from splagger.envs.protocol import EnvSpec, Step
-from splagger.errors import SettingError
+from splagger.errors import SettingError, kind_of
 from splagger.images import Image
 from splagger.spaces import Discrete
 
@@ -104,10 +105,19 @@ def from_xland(env: Any, params: Any, rulesets: Any = None, name: str = "xland")
     """Returns an environment of XLand-MiniGrid, possibly in wrappers, in our protocol.
 
     - `env`, `params`: what `xminigrid.make` returns. Wrappers that reset automatically must be left out.
-    - `rulesets`: an `xminigrid.benchmarks.Benchmark` from which each task samples one; by default that of `params`.
+    - `rulesets`: an `xminigrid.benchmarks.Benchmark` from which each task samples one; by default all tasks have that of
+      `params`.
 
     To train with K episodes per task, wrap it in `MetaEnv(…, episodes=K)`.
     """
+    if rulesets is not None and not hasattr(rulesets, "sample_ruleset"):
+        load = f"xminigrid.load_benchmark({repr(rulesets) if isinstance(rulesets, str) else '…'})"
+        raise SettingError(f"rulesets must be like {load}, got {kind_of(rulesets)}")
+    goal = getattr(getattr(params, "ruleset", None), "goal", None)
+    if rulesets is None and goal is not None and not np.any(goal):
+        raise SettingError(
+            f"{name} has no goal without rulesets: pass those of xminigrid.load_benchmark(…), or params with a ruleset"
+        )
     return XLandEnv(env, ByValue(params), None if rulesets is None else ByValue(rulesets), name)
 
 

@@ -312,6 +312,14 @@ def test_what_changes_only_steps_that_reset_automatically_is_refused(env):
         from_gymnax(env)
 
 
+@pytest.mark.parametrize(
+    "given, shown", [("Runner-v0", "'Runner-v0'"), ((Runner(), Params()), "…"), (Runner, "…")]
+)
+def test_what_is_no_environment_is_refused_with_what_makes_one(given, shown):
+    with pytest.raises(SettingError, match=rf"write from_gymnax\(\*gymnax\.make\({shown}"):
+        from_gymnax(given)
+
+
 def test_a_wrapper_with_steps_of_its_own_is_played():
     _, out = play(MetaEnv(from_gymnax(ByStepEnv(Runner())), 1), [1])[0]
     assert out.reward == 200

@@ -205,6 +205,23 @@ def test_it_trains_and_plays_with_rulesets_that_it_was_not_trained_on(tmp_path):
         agent.with_env(rulesets=rulesets(0, 2))
 
 
+@pytest.mark.parametrize("given, shown", [("trivial-1m", "'trivial-1m'"), (3, "…")])
+def test_what_has_no_rulesets_is_refused_with_what_returns_some(given, shown):
+    with pytest.raises(SettingError, match=rf"be like xminigrid\.load_benchmark\({shown}\), got "):
+        from_xland(Guess(), Params(), given)
+
+
+@pytree
+class Ruleset:
+    goal: tuple[int, ...]
+
+
+def test_an_environment_without_a_goal_is_refused():
+    with pytest.raises(SettingError, match=r"guess has no goal without rulesets: pass those of"):
+        from_xland(Guess(), Params(Ruleset((0, 0))), name="guess")
+    assert from_xland(Guess(), Params(Ruleset((0, 3)))).name == "xland"
+
+
 def test_params_without_a_time_limit_are_refused():
     with pytest.raises(SettingError, match="must have max_steps"):
         _ = from_xland(Guess(), Params(max_steps=None)).spec
