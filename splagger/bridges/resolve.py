@@ -1,6 +1,7 @@
 """Turns a name or an environment into a row like those of the registry."""
 
 import functools as ft
+import inspect
 import sys
 import types
 from collections.abc import Callable
@@ -87,6 +88,9 @@ def _maker(env: Any) -> str:
 def _is_env(env: Any, name: str) -> bool:
     """Returns whether an object has our protocol, which reads its `spec`."""
     try:
+        # An AttributeError inside of a property would read as if the object had no spec.
+        if inspect.getattr_static(env, "spec", None) is not None:
+            _ = env.spec
         return follows(env, Env)
     except FOREIGN_ERRORS as error:
         raise SettingError(

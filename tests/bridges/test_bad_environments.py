@@ -33,6 +33,12 @@ def nothing(): return None
 class Closed:
     def __getattr__(self, name): raise RuntimeError(name)
 closed = Closed()
+class Typo:
+    arms = 5
+    @property
+    def spec(self): return self.arm
+    def sample_task(self, key): return ()
+    reset = step = sample_task
 class NoSpaces(gymnasium.Env): pass
 class BadSpace(gymnasium.Env):
     action_space = gymnasium.spaces.Discrete(2)
@@ -59,6 +65,7 @@ JAX = {
     "needs": r"cannot be created \(TypeError: needs\(\) missing 1 required .*without arguments",
     "exits": r"cannot be created \(SystemExit: bye ",
     "nothing": r"jax:factories:nothing: None is not an environment",
+    "Typo": r"its spec raised AttributeError: 'Typo' object has no attribute 'arm' \(.*factories\.py",
     "closed": r"its spec raised RuntimeError: ",
     "OldStyle": r"is not an environment",
 }
