@@ -150,7 +150,7 @@ def _unknown(name: str) -> str:
         lookup(dict.fromkeys((*PLURALS, *ARGUMENTS)), name, "argument")
     except SettingError as error:
         return f"{error}; settings are written settings={{'ppo.clip': 0.1}}"
-    return f"argument {name!r} is given twice"
+    return f"no argument {name!r} here: splagger.train has it"
 
 
 def check_given_once(axes: Mapping[str, Any], settings: Mapping[str, Any] | None) -> None:

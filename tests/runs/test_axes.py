@@ -202,6 +202,13 @@ def test_grids_that_cannot_be_trained_are_refused(change, message):
         tiny(**change)
 
 
+@pytest.mark.parametrize("name", ["force", "show", "on_metrics"])
+def test_arguments_of_training_that_a_sweep_lacks_are_named(name, tmp_path):
+    message = f"no argument '{name}' here: splagger.train has it"
+    with pytest.raises(SettingError, match=message):
+        splagger.sweep("t-ls", "rnn", out=tmp_path, **{name: True})
+
+
 @pytest.mark.parametrize("start", [splagger.train, splagger.sweep])
 @pytest.mark.parametrize(
     "axis", [axis for axis in AXES if axis.setting], ids=lambda axis: axis.name
