@@ -25,7 +25,7 @@ ALLOW = (
 
 def untrusted(path: Any, code: list[str]) -> str:
     """Returns the line that names what would run and how to allow it."""
-    return f"{path} asks for more than splagger itself: it would {', and '.join(code)}; {ALLOW}"
+    return f"{path} needs code from outside of splagger: it would {', and '.join(code)}; {ALLOW}"
 
 
 def named_code(arguments: Mapping[str, Any], env: Any = None, method: Any = None) -> list[str]:

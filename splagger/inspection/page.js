@@ -1,7 +1,7 @@
 "use strict";
 // The page of `splagger inspect`. All numbers come from the JSON element; the state of the page is `step`.
 const data = JSON.parse(document.getElementById("data").textContent);
-const TYPES = { f4: Float32Array, i1: Int8Array, i2: Int16Array, i4: Int32Array, u2: Uint16Array };
+const TYPES = { f4: Float32Array, i1: Int8Array, i2: Int16Array, i4: Int32Array, u2: Uint16Array, u4: Uint32Array };
 const SVG = "http://www.w3.org/2000/svg";
 const STEPS_RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 const OUTCOME_COLORS = ["#cc79a7", "#009e73", "#7a5fd0", "#b8860b", "#d55e00", "#56b4e9"]; // as many as there are interventions

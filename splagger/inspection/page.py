@@ -55,8 +55,7 @@ def agent_data(
     arrays = {name: _exact(array) for name, array in exact.items() if array is not None}
     arrays |= {name: _rounded(array) for name, array in maps.items() if array is not None}
     if trace.set_by is not None:
-        is_short = len(trace.reward) < 2**15
-        arrays["setBy"] = _encoded(trace.set_by.astype("<i2" if is_short else "<i4"))
+        arrays["setBy"] = _integers(trace.set_by, "<i2", "<i4")
     return {
         "label": label,
         "color": color,
@@ -66,7 +65,7 @@ def agent_data(
         "episodeEnds": np.flatnonzero(trace.episode_end).tolist(),
         "signals": np.flatnonzero(trace.signal).tolist(),
         "arrays": arrays,
-        "tiles": _encoded(tiles.astype("<u2")),
+        "tiles": _integers(tiles, "<u2", "<u4"),
         "outcomes": [_outcome(outcome) for outcome in outcomes],
     }
 
@@ -92,6 +91,12 @@ def _encoded(array: np.ndarray, scale: float = 1.0) -> dict[str, Any]:
     data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
     kind = array.dtype.str[1:]
     return {"type": kind, "shape": list(array.shape), "scale": scale, "data": data}
+
+
+def _integers(array: np.ndarray, short: str, long: str) -> dict[str, Any]:
+    """Encodes integers in the short type if it holds all of them."""
+    fits = array.max(initial=0) <= np.iinfo(short).max
+    return _encoded(array.astype(short if fits else long))
 
 
 def _exact(array: np.ndarray) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def _convert(path: str, value: Any, kind: Any) -> Any:
     except (KeyError, ValueError, TypeError, OverflowError):
         name = getattr(kind, "__name__", kind)
         several = isinstance(value, str) and "," in value and kind is not str
-        hint = "; write several values of --vary one by one, separated by spaces" * several
+        hint = f"; several values are for sweeps: --vary {path}=A {path}=B" * several
         raise SettingError(f"{path} must be of type {name}, got {value!r}{hint}") from None
 
 

@@ -15,7 +15,7 @@ import splagger
 from splagger.cli import main
 from splagger.envs.pictures import tmaze
 from splagger.inspection import inspect, pictures, trace
-from splagger.inspection.page import _rounded, agent_data, page
+from splagger.inspection.page import _integers, _rounded, agent_data, page
 from splagger.inspection.pictures import Pictures, pack
 from tests import browser
 
@@ -224,3 +224,12 @@ def test_the_page_is_readable_on_every_screen(opened, width, dark):
     assert (page < 50) == dark and abs(page - ink) > 150
     columns = "getComputedStyle(document.querySelector('.agents')).gridTemplateColumns"
     assert len(opened.evaluate(columns).split()) == (2 if width == 1280 else 1)
+
+
+@pytest.mark.parametrize("short, long", [("<i2", "<i4"), ("<u2", "<u4")])
+def test_integers_that_need_more_bytes_get_them(short, long):
+    most = np.iinfo(short).max
+    for value, kind in ((most, short), (most + 1, long)):
+        found = _integers(np.array([[value, 0]]), short, long)
+        data = np.frombuffer(base64.b64decode(found["data"]), kind)
+        assert found["type"] == kind[1:] and data.tolist() == [value, 0]

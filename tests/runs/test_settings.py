@@ -120,7 +120,11 @@ MISTAKES = [
     ("clip", "1", r"no setting 'clip'; did you mean ppo\.clip\?"),
     ("clop", "1", "no setting group 'clop'; there are env, method, network, ppo"),
     ("ppo", "1", r"settings are written ppo\.NAME, got 'ppo' alone"),
-    ("ppo.clip", "0.1,0.2", "ppo.clip must be of type float, got '0.1,0.2'; write several values"),
+    (
+        "ppo.clip",
+        "0.1,0.2",
+        "ppo.clip must be of type float, got '0.1,0.2'; several values are for sweeps",
+    ),
     ("method.aggregator.flor", "1", r"no method\.aggregator setting 'flor'; did you mean floor"),
     ("method.aggregator.floor", "x", "method.aggregator.floor must be of type float, got 'x'"),
     ("network.hiden", "1", r"no network setting 'hiden'; did you mean hidden"),
