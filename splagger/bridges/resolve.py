@@ -4,7 +4,7 @@ import functools as ft
 import inspect
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ DEFAULT_PPO = PPOConfig(
     buffer=10_000,
 )
 DEFAULT_FRAMES = 1_000_000
+PROTOCOL = ("spec", "sample_task", "reset", "step")
 
 
 def resolve(env: Any) -> EnvRow:
@@ -65,6 +66,8 @@ def row_of(env: Any, name: str = "") -> EnvRow:
     if _is_env(env, name):
         return row_of(MetaEnv(env=env, episodes=1), name)
     prefix = f"{name}: " if name else ""
+    if lacks := _lacks(env):
+        raise SettingError(f"{prefix}{type(env).__name__} is not an environment: it has no {lacks}")
     raise SettingError(
         f"{prefix}{env!r:.200} is not an environment: pass a name, a row of splagger.ENVS, an environment of our protocol "
         "(splagger.envs.Env), or what splagger.from_gymnasium, from_gymnax and from_xland return"
@@ -98,13 +101,24 @@ def _is_env(env: Any, name: str) -> bool:
         ) from error
 
 
+def _lacks(env: Any) -> str:
+    """Returns what an object that has a part of our protocol lacks of it; empty for other objects."""
+    missing = [name for name in PROTOCOL if inspect.getattr_static(env, name, None) is None]
+    return _in_words(missing) if len(missing) < len(PROTOCOL) else ""
+
+
+def _in_words(names: Sequence[str]) -> str:
+    *first, last = names or ("",)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def _spec(env: Any, name: str) -> EnvSpec:
     """Returns the spec of a JAX environment; raises a SettingError unless its sizes are valid."""
     name = name or type(env).__name__
     if not _is_env(env, name):
-        raise SettingError(
-            f"{name} is not an environment of our protocol: it needs spec, sample_task, reset and step"
-        )
+        lacks = _lacks(env)
+        needs = f"has no {lacks}" if lacks else f"needs {_in_words(PROTOCOL)}"
+        raise SettingError(f"{name} is not an environment of our protocol: it {needs}")
     spec = env.spec
     if not isinstance(spec, EnvSpec):
         raise SettingError(f"{name}: spec must be a splagger.envs.EnvSpec, got {spec!r:.80}")

@@ -1,5 +1,6 @@
 """The description of a run: one environment, one method, and a grid of rates, seeds and other axes."""
 
+import dataclasses
 import functools as ft
 import itertools
 import math
@@ -265,6 +266,11 @@ class Run:
             hash(self.config)
             self.digest  # noqa: B018
         except (TypeError, RecursionError) as error:
+            kind = type(self.row.env).__name__
+            if not (dataclasses.is_dataclass(self.row.env) or hasattr(self.row.env, "describe")):
+                raise SettingError(
+                    f"{self.row.name}: make {kind} an equinox.Module or a frozen dataclass, so that its settings are known"
+                ) from None
             raise SettingError(
                 f"{self.row.name}: settings of an environment and a method must be plain numbers, strings and "
                 f"tuples ({error})"

@@ -46,12 +46,10 @@ def open_run(
     return record
 
 
-def with_earlier_snapshots(run: Run, folder: RunFolder) -> Run:
-    """Returns the run with the snapshots that its folder was begun with, if it asks for none itself."""
-    if run.snapshot_every is not None or not folder.exists:
-        return run
-    every = folder.record().arguments.get("snapshot_every")
-    return replace(run, snapshot_every=int(every)) if every else run
+def earlier_snapshots(folder: RunFolder) -> int | None:
+    """Returns the frames between the snapshots with which a run was begun; None without any."""
+    every = folder.record().arguments.get("snapshot_every") if folder.exists else None
+    return int(every) if every else None
 
 
 def already_finished(run: Run, folder: RunFolder, force: str, more: str = "") -> str:

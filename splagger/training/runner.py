@@ -34,9 +34,9 @@ from splagger.training import progress
 from splagger.training.health import Health
 from splagger.training.opening import (
     advice,
+    earlier_snapshots,
     failure,
     open_run,
-    with_earlier_snapshots,
     writing_run,
 )
 from splagger.training.program import Program, States, compile_grid
@@ -357,8 +357,10 @@ def execute(
     if on_metrics is not None and not callable(on_metrics):
         raise SettingError(f"on_metrics must be a function, got {kind_of(on_metrics)}")
     folder = RunFolder(run.folder(out))
-    if not force:
-        run = hosts.from_first(lambda: with_earlier_snapshots(run, folder))
+    if (
+        run.snapshot_every is None and not force
+    ):  # a run that was begun with snapshots has them to its end
+        run = replace(run, snapshot_every=hosts.from_first(lambda: earlier_snapshots(folder)))
     with contextlib.ExitStack() as stack:
         record = hosts.from_first(lambda: open_run(run, folder, out, force, stack))
         if record is None:

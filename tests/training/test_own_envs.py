@@ -21,11 +21,12 @@ from splagger.bridges.resolve import resolve, row_of
 from splagger.cli import main
 from splagger.envs import Env, MetaEnv, TMaze
 from splagger.envs.protocol import Drawable, EnvSpec, Step, follows
-from splagger.errors import RunError
+from splagger.errors import RunError, SettingError
 from splagger.runs.checkpoints import restore_checkpoint
 from splagger.runs.folder import RunFolder
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Run
+from splagger.spaces import Discrete
 from splagger.training import runner
 from splagger.training.program import compile_grid
 from tests.bridges import gym_probes
@@ -276,3 +277,28 @@ def test_a_script_that_trusts_its_own_environment_does_not_run_twice(tmp_path):
     command = [sys.executable, "walking.py"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert run.stdout.split("\n")[:2] == ["the script runs", "5.0"], run.stderr
+
+
+def test_what_an_environment_lacks_is_named():
+    class Half(eqx.Module):
+        spec = EnvSpec("half", 1, Discrete(2), 3)
+
+        def reset(self, key, task):
+            return jnp.int32(0), jnp.zeros(1)
+
+    class Plain:
+        spec = Half.spec
+
+        def sample_task(self, key):
+            return ()
+
+        def reset(self, key, task):
+            return jnp.int32(0), jnp.zeros(1)
+
+        def step(self, key, task, state, action):
+            return state, Step(jnp.zeros(1), jnp.float32(0), state == 2, jnp.bool_(False))
+
+    with pytest.raises(SettingError, match="Half is not an environment: it has no sample_task and"):
+        resolve(Half())
+    with pytest.raises(SettingError, match=r"make Plain an equinox\.Module or a frozen dataclass"):
+        Run.create(MetaEnv(Plain(), 1), "rnn")
