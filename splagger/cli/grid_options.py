@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from splagger.cli.formatting import number
-from splagger.cli.options import FramesOption
+from splagger.cli.options import AssignmentsOption, EpisodesOption, FramesOption, written
 from splagger.errors import SettingError
 from splagger.paper_numbers import PAPER_RATES
-from splagger.ranges import Episodes, Seed, Seeds
+from splagger.ranges import Seed, Seeds, Weight
 from splagger.runs.axes import AXES, check_given_once
 
 if TYPE_CHECKING:
@@ -24,7 +24,15 @@ _SWEPT = [axis for axis in AXES if axis.name not in ("rate", "seed")]
 _Swept: Any = make_dataclass(
     "_Swept",
     [
-        (axis.plural, Annotated[tuple[axis.kind, ...], tyro.conf.arg(help=axis.help)], ())
+        (
+            axis.plural,
+            Annotated[
+                tuple[axis.kind, ...],
+                tyro.conf.arg(help=axis.help),
+                written("WEIGHT" if axis.kind is Weight else "NUMBER", several=True),
+            ],
+            (),
+        )
         for axis in _SWEPT
     ],
     frozen=True,
@@ -35,7 +43,7 @@ _Swept: Any = make_dataclass(
 class Grid:
     """The members of a sweep: all combinations train in one program."""
 
-    rates: tuple[str, ...] = ()
+    rates: Annotated[tuple[str, ...], written("RATE", several=True)] = ()
     """Learning rates; by default, and for "paper", 3e-3 1e-3 3e-4 1e-4 3e-5."""
     seeds: Seeds = 3
     """Number of seeds, counted from --first-seed."""
@@ -43,20 +51,20 @@ class Grid:
     """The first seed."""
     frames: FramesOption = None
     """Environment steps per agent; by default as listed by `splagger list`."""
-    episodes: Episodes | None = None
+    episodes: EpisodesOption = None
     """Episodes per task; by default as listed by `splagger list`."""
     swept: Annotated[_Swept, tyro.conf.arg(name="")] = field(default_factory=_Swept)  # pyright: ignore[reportInvalidTypeForm]
-    set: tuple[str, ...] = ()
+    set: AssignmentsOption = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
     race: bool = False
     """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race."""
     snapshot_every: FramesOption = None
     """Frames between snapshots of all agents, which evaluate, watch, inspect, export and analyse take with --at."""
     small: bool = False
-    """Use the compact network and one rate, 1e-3. On a CPU, this is the default for environments of others, unless
-    --set or their row changes the network."""
+    """Use the compact network and one rate, 1e-3. This is the default on a CPU for environments whose names begin with
+    gym:, jax:, gymnax: or xland:, unless they or --set change the network."""
     full: bool = False
-    """Use the paper's network and rates also there."""
+    """Use the paper's network and rates for these environments, too."""
 
     def run(self, env: str, method: str, varied: Mapping[str, Any] | None = None) -> "Run":
         """Returns the run of a method on an environment.

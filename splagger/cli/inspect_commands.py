@@ -10,9 +10,17 @@ import tyro
 
 from splagger.analysis.options import OUT, Options
 from splagger.cli.formatting import show, size_of
-from splagger.cli.options import FramesSoFarOption, OutputFolder, WritableFile
+from splagger.cli.options import (
+    AssignmentsOption,
+    EpisodesOption,
+    FramesSoFarOption,
+    OutputFolder,
+    RateOption,
+    SeedOption,
+    WritableFile,
+)
 from splagger.errors import RunError, SettingError
-from splagger.ranges import Episodes, Several, TaskSeed
+from splagger.ranges import Several, TaskSeed
 from splagger.tables import Table
 
 if TYPE_CHECKING:
@@ -40,9 +48,9 @@ class OtherEnv:
 
     env: str | None = None
     """Another environment of the same observations and actions, as for `train`; by default that of training."""
-    set: tuple[str, ...] = ()
+    set: AssignmentsOption = ()
     """Other settings of the environment than in training, as env.NAME=VALUE."""
-    episodes: Episodes | None = None
+    episodes: EpisodesOption = None
     """Episodes per task; by default as in training."""
 
     def of(self, player: "Player") -> "Player":
@@ -65,9 +73,9 @@ class Evaluate:
     """A run folder, a file written by `splagger export`, or the name of an agent in the zoo."""
     tasks: Several = 1000
     """Number of tasks, one meta-episode each."""
-    rate: float | None = None
+    rate: RateOption = None
     """Learning rate of the agent; by default that of the agent with the highest final return."""
-    seed: int | None = None
+    seed: SeedOption = None
     """Seed of the agent; by default that of the agent with the highest final return."""
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
@@ -163,9 +171,9 @@ class Export:
         "agent.npz"
     )
     """The file to write."""
-    rate: float | None = None
+    rate: RateOption = None
     """Learning rate of the agent; by default that of the agent with the highest final return."""
-    seed: int | None = None
+    seed: SeedOption = None
     """Seed of the agent; by default that of the agent with the highest final return."""
     half: bool = False
     """Store the parameters in half precision (float16), which halves the file. Agents compute in float32."""
@@ -192,9 +200,9 @@ class Watch:
     """The file to write."""
     task_seed: TaskSeed = 0
     """Seed of the task."""
-    rate: float | None = None
+    rate: RateOption = None
     """Learning rate of the agent; by default that of the agent with the highest final return."""
-    seed: int | None = None
+    seed: SeedOption = None
     """Seed of the agent; by default that of the agent with the highest final return."""
     at: At = None
     trust: Trust = False

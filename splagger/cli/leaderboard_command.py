@@ -9,10 +9,10 @@ import tyro
 from splagger.cli.formatting import show
 from splagger.cli.grid_options import Grid
 from splagger.cli.launch_options import Where
-from splagger.cli.options import OutputFolder
+from splagger.cli.options import JobsOption, OutputFolder
 from splagger.cli.train_commands import Sweep
 from splagger.errors import SettingError
-from splagger.ranges import FreshSeeds, Jobs
+from splagger.ranges import FreshSeeds
 
 if TYPE_CHECKING:
     from splagger.runs.run import Run
@@ -45,7 +45,7 @@ class Leaderboard:
     fresh: FreshSeeds = 0
     """With --train: the number of fresh seeds that each method is then trained with, at its best rate."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
-    jobs: Jobs | None = None
+    jobs: JobsOption = None
     """With --train: experiments at a time. By default one, and several if NVIDIA's Multi-Process Service is running."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 

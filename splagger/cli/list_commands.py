@@ -15,7 +15,7 @@ import tyro
 
 from splagger.cli.formatting import show
 from splagger.cli.grid_options import Grid
-from splagger.cli.options import OutputFolder
+from splagger.cli.options import AssignmentsOption, OutputFolder
 from splagger.errors import SettingError
 from splagger.ranges import FLOAT_MAX, FLOAT_MIN, Range, setting_types
 from splagger.tables import Table, lookup
@@ -73,7 +73,7 @@ class Settings:
     """The environment, as for `train`."""
     method: Annotated[Positional[str], tyro.conf.arg(metavar="METHOD")] = "splagger"
     """The method, as for `train`."""
-    set: tuple[str, ...] = ()
+    set: AssignmentsOption = ()
     """Other settings, as NAME=VALUE; some environments of others need env.max_steps."""
 
     def __call__(self) -> None:

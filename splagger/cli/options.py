@@ -10,7 +10,16 @@ from typing import Annotated, Any, NamedTuple
 import tyro
 
 from splagger.errors import RunError, SettingError
-from splagger.ranges import Frames, FramesSoFar, check, read_number, type_hints
+from splagger.ranges import (
+    Episodes,
+    Frames,
+    FramesSoFar,
+    Jobs,
+    Seconds,
+    check,
+    read_number,
+    type_hints,
+)
 
 
 class WritableFolder:
@@ -59,8 +68,22 @@ _FRAMES = tyro.constructors.PrimitiveConstructorSpec(
     is_instance=lambda value: value is None or isinstance(value, int | float),
     str_from_instance=lambda value: [f"{value:g}" if value is not None else "None"],
 )
-FramesOption = Annotated[Frames | None, _FRAMES]
-FramesSoFarOption = Annotated[FramesSoFar | None, _FRAMES]
+
+
+def written(metavar: str, several: bool = False) -> Any:
+    """Returns how an option is written in help texts, which name its default where it is not obvious."""
+    words = f"{metavar} [{metavar} ...]" if several else metavar
+    return tyro.conf.arg(metavar=words, help_behavior_hint="")
+
+
+FramesOption = Annotated[Frames | None, _FRAMES, written("FRAMES")]
+FramesSoFarOption = Annotated[FramesSoFar | None, _FRAMES, written("FRAMES")]
+RateOption = Annotated[float | None, written("RATE")]
+SeedOption = Annotated[int | None, written("SEED")]
+EpisodesOption = Annotated[Episodes | None, written("COUNT")]
+JobsOption = Annotated[Jobs | None, written("COUNT")]
+SecondsOption = Annotated[Seconds, tyro.conf.arg(metavar="SECONDS")]
+AssignmentsOption = Annotated[tuple[str, ...], written("NAME=VALUE", several=True)]
 OutputFile = Annotated[Path, WritableFile()]
 OutputFolder = Annotated[Path, WritableFolder()]
 
@@ -77,8 +100,9 @@ class Option(NamedTuple):
     @property
     def shown(self) -> str:
         """The name in messages: that of the help text."""
-        notes = [n for n in getattr(self.kind, "__metadata__", ()) if n is not _FRAMES]
-        names = [getattr(note, "metavar", None) for note in notes]
+        notes = getattr(self.kind, "__metadata__", ())
+        is_positional = tyro.conf.Positional in notes
+        names = [getattr(note, "metavar", None) for note in notes] if is_positional else []
         return next(filter(None, names), f"--{self.name}")
 
 

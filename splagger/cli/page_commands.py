@@ -9,7 +9,7 @@ import tyro
 
 from splagger.cli.formatting import size_of
 from splagger.cli.inspect_commands import At, Elsewhere, OtherEnv, Trust
-from splagger.cli.options import WritableFile
+from splagger.cli.options import RateOption, SeedOption, WritableFile
 from splagger.ranges import TaskSeed
 
 Agents = Annotated[
@@ -39,9 +39,9 @@ class Inspect:
     """Leave out what the memory is worth, which takes most of the time."""
     no_pictures: bool = False
     """Leave out the pictures of the environment, which needs no render() then."""
-    rate: float | None = None
+    rate: RateOption = None
     """Learning rate of the agents; by default that of the agent with the highest final return."""
-    seed: int | None = None
+    seed: SeedOption = None
     """Seed of the agents; by default that of the agent with the highest final return."""
     at: At = None
     trust: Trust = False

@@ -9,9 +9,16 @@ import tyro
 
 from splagger.cli.formatting import show
 from splagger.cli.launch_options import Where
-from splagger.cli.options import OutputFile, OutputFolder, WritableFile, check_exists
+from splagger.cli.options import (
+    JobsOption,
+    OutputFile,
+    OutputFolder,
+    SecondsOption,
+    WritableFile,
+    check_exists,
+)
 from splagger.errors import RunError
-from splagger.ranges import FreshSeeds, Jobs, Seconds
+from splagger.ranges import FreshSeeds
 from splagger.runs.folder import SAVE_EVERY
 from splagger.tables import Table, count, duration_in_words
 
@@ -164,9 +171,9 @@ class Reproduce:
     """Folder with analyses."""
     fresh: FreshSeeds = 10
     """Number of fresh seeds; 0 for none."""
-    jobs: Jobs | None = None
+    jobs: JobsOption = None
     """Experiments at a time. By default one, and several if NVIDIA's Multi-Process Service is running."""
-    save_every: Seconds = SAVE_EVERY
+    save_every: SecondsOption = SAVE_EVERY
     """Seconds between checkpoints."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
     race: bool = False

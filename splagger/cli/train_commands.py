@@ -12,9 +12,9 @@ import tyro
 from splagger.cli.formatting import show
 from splagger.cli.grid_options import Grid
 from splagger.cli.launch_options import Where
-from splagger.cli.options import OutputFolder
+from splagger.cli.options import AssignmentsOption, JobsOption, OutputFolder, SecondsOption
 from splagger.errors import SettingError
-from splagger.ranges import Count, Jobs, Seconds, Seeds
+from splagger.ranges import Count, Seeds
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.tables import Table, duration_in_words
 
@@ -40,7 +40,7 @@ class Train:
     """Folder for run folders."""
     force: bool = False
     """Delete the run and start over."""
-    save_every: Seconds = SAVE_EVERY
+    save_every: SecondsOption = SAVE_EVERY
     """Seconds between checkpoints."""
 
     def __call__(self) -> None:
@@ -71,15 +71,15 @@ class Sweep:
     """Environments of `splagger list`, or other names that `splagger train` takes."""
     methods: tuple[str, ...]
     """Methods of `splagger list`, or import paths."""
-    vary: tuple[str, ...] = ()
+    vary: AssignmentsOption = ()
     """Settings with several values, as NAME=VALUE; there is one experiment per combination. Bash expands
     method.skip={0,0.5,1} to three of them."""
     grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=Grid)
     out: OutputFolder = Path("runs")
     """Folder for run folders."""
-    save_every: Seconds = SAVE_EVERY
+    save_every: SecondsOption = SAVE_EVERY
     """Seconds between checkpoints."""
-    jobs: Jobs | None = None
+    jobs: JobsOption = None
     """Experiments at a time. By default one, and several if NVIDIA's Multi-Process Service is running."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
@@ -120,7 +120,7 @@ class Bench:
     """Number of agents that train in one program."""
     blocks: Count = 3
     """Number of blocks of updates to time, after one warm-up block."""
-    set: tuple[str, ...] = ()
+    set: AssignmentsOption = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE or network.NAME=VALUE."""
     json: bool = False
     """Print JSON."""

@@ -87,7 +87,7 @@ AXES = (
         "temperatures",
         "temperature",
         lambda plan: (first_temperature(plan["method"].get("aggregator")) or 0.0,),
-        "Initial temperatures of softmax aggregators; of the first, if they differ.",
+        "Initial temperatures of softmax aggregators. If one has several, of the first; the others keep their ratio.",
         Rate,
         setting="method.aggregator.temperature",
         needs=lambda plan: (
