@@ -42,8 +42,18 @@ def resolve(env: Any) -> EnvRow:
         return env
     if isinstance(env, str):
         source, colon, name = env.partition(":")
-        return lookup(SOURCES, source, "source of environments")(name) if colon else _ours(env)
+        return _source(source, name)(name) if colon else _ours(env)
     return row_of(env)
+
+
+def _source(source: str, name: str) -> Callable[[str], EnvRow]:
+    """Returns the function that makes rows of a source's environments."""
+    try:
+        return lookup(SOURCES, source, "source of environments")
+    except SettingError as error:
+        raise SettingError(
+            f"{error}; an environment of your module is written gym:{source}:{name} or jax:{source}:{name}"
+        ) from None
 
 
 def row_of(env: Any, name: str = "") -> EnvRow:

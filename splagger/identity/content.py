@@ -2,7 +2,6 @@
 
 import functools as ft
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -33,9 +32,11 @@ _PLAIN = (list, tuple, set, frozenset)
 class Content:
     """Describes objects. Those that occur again, also inside themselves, are named by their number."""
 
-    def __init__(self):
-        self._seen: dict[int, tuple[int, Any]] = {}  # id → number and object, whose id stays taken
-        self._numbers = itertools.count()
+    def __init__(self, outer: "Content | None" = None):
+        """Begins with the objects that have occurred in `outer`, and leaves it as it is."""
+        # id → number and object, whose id stays taken
+        self._seen: dict[int, tuple[int, Any]] = dict(outer._seen) if outer else {}
+        self._next = outer._next if outer else 0
 
     def of(self, value: Any) -> Any:
         """Returns a value as JSON data that does not depend on the process; equal data mean equal behavior."""
@@ -47,8 +48,10 @@ class Content:
             return self._container(value)
         if hasattr(value, "__array__") and hasattr(value, "dtype"):
             return self._array(value)
-        if isinstance(value, types.ModuleType | logging.Logger):
-            return getattr(value, "__name__", None) or f"logger {getattr(value, 'name', '')}"
+        if isinstance(value, types.ModuleType):
+            return value.__name__
+        if isinstance(value, logging.Logger):  # which knows all others
+            return f"logger {value.name}"
         if isinstance(value, os.PathLike):
             return {"path": os.fspath(value)}
         if isinstance(value, ft.partial):
@@ -106,9 +109,8 @@ class Content:
         if (number := self._occurred(value)) is not None:
             return f"object {number}"
         parts = self._items(value)
-        del self._seen[
-            id(value)
-        ]  # equal containers are alike, whether they are one object or several
+        # Equal containers are alike, whether they are one object or several.
+        del self._seen[id(value)]
         if kind in _PLAIN or kind is dict:
             return parts
         return {"kind": path_of(kind), **self._code_of_others(kind), "items": parts}
@@ -119,8 +121,9 @@ class Content:
                 return {name: self.of(part) for name, part in value.items()}
             pairs = [[self.of(name), self.of(part)] for name, part in value.items()]
             return {"pairs": sorted(pairs, key=_text)}
-        parts = [self.of(part) for part in value]
-        return sorted(parts, key=_text) if isinstance(value, set | frozenset) else parts
+        if isinstance(value, set | frozenset):  # whose order depends on the process
+            return sorted((Content(self).of(part) for part in value), key=_text)
+        return [self.of(part) for part in value]
 
     def _array(self, value: Any) -> Any:
         text = value_text(value)
@@ -183,7 +186,8 @@ class Content:
         """The number of an object that has occurred before; None for a new one, which gets the next number."""
         if id(value) in self._seen:
             return self._seen[id(value)][0]
-        self._seen[id(value)] = next(self._numbers), value
+        self._seen[id(value)] = self._next, value
+        self._next += 1
         return None
 
 

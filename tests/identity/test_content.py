@@ -194,7 +194,8 @@ class Handlers:
 
 path = pathlib.Path("level.txt")
 read(path)  # a path keeps its hash, which depends on the process
-found = path, Handlers(), np.array([read, Handlers], object), {"n", "e", "s"}, logging.getLogger("mine"), ft.partial(read)
+handlers = [Handlers() for _ in range(3)]
+found = path, Handlers(), np.array([read, Handlers], object), {"n", "e", "s"}, set(handlers), handlers, logging.getLogger("mine"), ft.partial(read)
 print(json.dumps(Content().of(found)))
 """
 
