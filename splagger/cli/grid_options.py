@@ -73,6 +73,7 @@ class Grid:
         """
         from splagger.registry import SMALL
         from splagger.runs.run import Run
+        from splagger.runs.run_checks import check_varied
         from splagger.runs.settings import assignments
 
         if self.small and self.full:
@@ -92,7 +93,7 @@ class Grid:
         check_given_once(axes, overrides)
         grid = {"race": self.race, "snapshot_every": self.snapshot_every, "seeds": seeds} | axes
         run = Run.create(env, method, self.frames, overrides, self.episodes, **grid)
-        run.check_varied(varied or ())
+        check_varied(run, varied or ())
         return run
 
     def given(self) -> list[str]:

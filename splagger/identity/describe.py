@@ -8,6 +8,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
+from splagger.errors import SettingError
 from splagger.identity.code import function_of, is_from_this_package
 from splagger.identity.content import Content
 from splagger.ranges import type_hints
@@ -29,7 +30,12 @@ def plain(value: Any) -> Any:
     own = function_of(getattr(type(value), "describe", None))
     if own and is_from_this_package(own):
         content = Content()
-        parts = {name: content.of(part) for name, part in own(value).items()}
+        try:
+            parts = {name: content.of(part) for name, part in own(value).items()}
+        except RecursionError:
+            raise SettingError(
+                f"an object in {type(value).__name__} cannot be described, because it is nested too deeply"
+            ) from None
         return parts | kind_of_others(value)
     if own and not is_dataclass:
         return own(value)

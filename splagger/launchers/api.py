@@ -12,6 +12,7 @@ from splagger.paper_numbers import PAPER_RATES, PAPER_SEEDS
 from splagger.runs.axes import check_given_once
 from splagger.runs.folder import SAVE_EVERY, RunFolder
 from splagger.runs.run import Number, Run
+from splagger.runs.run_checks import check_varied
 from splagger.runs.settings import combinations
 from splagger.status import write_plan
 from splagger.training.announcements import announce, print_notes, rounding_of
@@ -93,7 +94,7 @@ def sweep(
         for env, method in itertools.product(all_envs, all_methods):
             given = {**settings, **values}
             run = Run.create(env, method, frames, given, episodes, race, snapshot_every, **grid)
-            run.check_varied(values)
+            check_varied(run, values)
             experiments[run.folder(out)] = run, values
     runs = [run for run, _ in experiments.values()]
     if on == "local":

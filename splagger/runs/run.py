@@ -1,12 +1,11 @@
 """The description of a run: one environment, one method, and a grid of rates, seeds and other axes."""
 
-import dataclasses
 import functools as ft
 import itertools
 import math
 import shlex
 from collections import namedtuple
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,18 @@ from typing import Any
 import numpy as np
 
 from splagger.agent import check_precision
-from splagger.aggregators import check_aggregator, check_parameters
-from splagger.bridges import GymEnv, resolve, trial
+from splagger.bridges import GymEnv, resolve
 from splagger.bridges.importing import import_object
-from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError, UserError, kind_of
-from splagger.identity import consists_of_ours, digest_of, kind_of_others, plain
+from splagger.identity import digest_of, kind_of_others, plain
 from splagger.methods import METHODS, Method
-from splagger.network import check_fit
 from splagger.paper_numbers import PAPER_SEEDS
-from splagger.ppo.settings import MAX_UPDATES, Config
-from splagger.ranges import Frames, Members, check
+from splagger.ppo.settings import Config
+from splagger.ranges import Frames, check
 from splagger.registry import ENVS, EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.record import as_text
+from splagger.runs.run_checks import check_run
 from splagger.runs.settings import changed, check_mapping, override, without_numpy
 from splagger.tables import lookup
 
@@ -102,13 +99,13 @@ class Run:
             row,
             chosen,
             int(frames),
-            grid_of(_plan(row, chosen), axes),
+            grid_of(plan_of(row, chosen), axes),
             tuple(sorted(settings.items())),
             method if isinstance(method, str) and ":" in method else "",
             race,
             snapshot_every and int(snapshot_every),
         )
-        run._check()
+        check_run(run)
         return run
 
     def values(self, plural: str) -> tuple[Number, ...]:
@@ -154,7 +151,7 @@ class Run:
 
     def describe(self) -> dict[str, Any]:
         """Returns everything that determines the result, as plain data; frames only if the run cannot be extended."""
-        plan = _plan(self.row, self.method)
+        plan = plan_of(self.row, self.method)
         for axis in AXES:
             values = self.values(axis.plural)
             if not axis.newer or values != axis.default(plan):
@@ -186,7 +183,7 @@ class Run:
         words = ["splagger", "train", self.row.name, self.method_path or self.method.name]
         if self.row.episodes != _default_episodes(self.row.name):
             words += ["--episodes", str(self.row.episodes)]
-        plan = _plan(self.row, self.method)
+        plan = plan_of(self.row, self.method)
         for axis in AXES:
             values = self.values(axis.plural)
             if axis.name != "seed" and values != axis.default(plan):
@@ -217,70 +214,14 @@ class Run:
         before = (update - interval) * batch // self.snapshot_every
         return update == 0 or update * batch // self.snapshot_every > before
 
-    def check_varied(self, names: Iterable[str]) -> None:
-        """Refuses settings to vary that the method does not use: all values would give the same agents."""
-        plan, named = _plan(self.row, self.method), set(names)
-        for axis in AXES:
-            if axis.setting in named and not axis.needs(plan):
-                raise SettingError(f"method {self.method.name!r} does not use {axis.setting}")
-
     def _updates(self) -> int:
         """The number of updates: whole evaluation intervals, at least one."""
         interval = self.row.ppo.eval_interval
         updates = max(1, self.frames // self.row.ppo.batch)
         return -(-updates // interval) * interval
 
-    def _check(self) -> None:
-        for axis in AXES:
-            if not self.values(axis.plural):
-                raise SettingError(f"a run needs at least one {axis.name.replace('_', ' ')}")
-        if any(len(set(values)) < len(values) for values in self.grid):
-            raise SettingError("a value of rates, seeds or another axis is listed twice")
-        check("the number of runs (rates × seeds × …)", self.size, Members)
-        if self.race and len(self.rates) < 2:
-            raise SettingError("a race needs at least two rates")
-        if self._updates() > MAX_UPDATES:
-            raise SettingError(
-                f"frames={self.frames:,} are {self._updates():,} updates; a run can have at most {MAX_UPDATES:,}"
-            )
-        self._check_axes_matter()
-        if self.method.skip < 1:
-            aggregator = self.method.aggregator  # the tests of this package cover its own
-            (check_parameters if consists_of_ours(aggregator) else check_aggregator)(aggregator)
-        check_fit(self.method, self.row.network)
-        self._check_environment()
 
-    def _check_axes_matter(self) -> None:
-        """Refuses to sweep an axis that the method does not use: all members would be the same agent."""
-        plan = _plan(self.row, self.method)
-        for axis in AXES:
-            if not axis.needs(plan) and self.values(axis.plural) != axis.default(plan):
-                raise SettingError(f"method {self.method.name!r} does not use {axis.plural}")
-
-    def _check_environment(self) -> None:
-        """Raises for anything that cannot be described, hashed or traced, before anything is written."""
-        meta = self.row.meta
-        if meta.horizon < 1:
-            raise SettingError(f"{self.row.name}: its horizon must be at least 1 step")
-        try:
-            hash(self.config)
-            self.digest  # noqa: B018
-        except (TypeError, RecursionError) as error:
-            kind = type(self.row.env).__name__
-            if not (dataclasses.is_dataclass(self.row.env) or hasattr(self.row.env, "describe")):
-                raise SettingError(
-                    f"{self.row.name}: make {kind} an equinox.Module or a frozen dataclass, so that its settings are known"
-                ) from None
-            raise SettingError(
-                f"{self.row.name}: settings of an environment and a method must be plain numbers, strings and "
-                f"tuples ({error})"
-            ) from None
-        trial(meta)
-        if isinstance(meta, MetaEnv):
-            check_env(meta.env)
-
-
-def _plan(row: EnvRow, method: Method) -> dict[str, Any]:
+def plan_of(row: EnvRow, method: Method) -> dict[str, Any]:
     """The description of a run without its grid."""
     meta = kind_of_others(row.meta)
     return {

@@ -368,3 +368,11 @@ def test_a_function_of_a_script_needs_a_name_that_leads_to_it(monkeypatch, name)
     assert label_of("make_env", make) == "script:make"
     with pytest.raises(SettingError, match="has no name that distinguishes its runs"):
         label_of("make_env", {"Factory.make": Factory().make, "wrapped": wrapped}[name])
+
+
+def test_objects_that_are_nested_too_deeply_are_refused():
+    node = None
+    for _ in range(5000):
+        node = SimpleNamespace(next=node)
+    with pytest.raises(SettingError, match="an object in GymnaxEnv cannot be described"):
+        Run.create(from_gymnax(Holding(node)), "rnn")

@@ -23,6 +23,7 @@ from splagger.ranges import Weight
 from splagger.registry import ENVS
 from splagger.runs.record import setting_of
 from splagger.runs.run import Run
+from splagger.runs.run_checks import check_varied
 from tests.tiny import BATCH, SETTINGS, SWEPT, UPDATES, tiny
 
 
@@ -359,8 +360,8 @@ def test_settings_that_a_method_does_not_use_cannot_be_varied():
     """They may be set, since --set may be for other methods of a sweep."""
     run = Run.create("t-ls-demo", "splagger", overrides={"ppo.kl_weight": 0.1})
     with pytest.raises(SettingError, match=r"method 'splagger' does not use ppo\.kl_weight"):
-        run.check_varied(["ppo.kl_weight"])
-    Run.create("t-ls-demo", "pearl").check_varied(["ppo.kl_weight", "method.skip"])
+        check_varied(run, ["ppo.kl_weight"])
+    check_varied(Run.create("t-ls-demo", "pearl"), ["ppo.kl_weight", "method.skip"])
     for train in (
         lambda: splagger.sweep("t-ls-demo", "rnn", vary={"ppo.kl_weight": [0.1, 1]}),
         lambda: Grid().run("t-ls-demo", "rnn", {"ppo.kl_weight": "0.1"}),
