@@ -82,13 +82,14 @@ class Settings:
         from splagger.runs.settings import assignments
 
         settings = assignments(self.set)
-        if Grid().is_small_by_default(self.env, settings):
-            settings = SMALL | settings
+        is_small = Grid().is_small_by_default(self.env, settings)
+        settings = SMALL | settings if is_small else settings
+        run = Run.create(self.env, self.method, overrides=settings)
+        if is_small:
             print(
                 f"{self.env} on a CPU: the compact network, as `train` uses it without --full and --set network.…",
                 file=sys.stderr,
             )
-        run = Run.create(self.env, self.method, overrides=settings)
         groups = {
             "env": run.row.env,
             "method": run.method,

@@ -450,3 +450,6 @@ def test_settings_are_those_that_train_uses(capsys):
     main(["settings", "gym:CartPole-v1", "--set", "network.output_size=5"])
     printed = capsys.readouterr()
     assert not printed.err and "256,128" in printed.out
+    with pytest.raises(SystemExit):
+        main(["settings", "gym:No-v0"])
+    assert capsys.readouterr().err.count("\n") == 1
