@@ -55,7 +55,7 @@ class ByValue:
         """
         with np.printoptions(**PRINTING):
             text = repr(self.value)
-        if re.search(r" at 0x|<function|set\(", text):
+        if re.search(r" at 0x|<function|\b(frozen)?set\(", text):
             return {"params": self.value}
         exact = all(map(_is_shown, jax.tree.leaves(self.value)))
         return {"params": text} | ({} if exact else {"arrays": self.digest})

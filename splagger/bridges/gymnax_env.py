@@ -133,7 +133,7 @@ def _check_is_played(env: Any) -> None:
         return next((k for k, layer in enumerate(layers) if name in layer), len(layers))
 
     own, outer = (depth("step_env"), depth("reset_env")), (depth("step"), depth("reset"))
-    if min(own) == len(layers) or outer[0] < own[0] or outer[1] < own[1]:
+    if outer[0] < own[0] or outer[1] < own[1]:
         raise SettingError(
             f"{type(env).__name__} changes the step and reset of gymnax, which reset automatically and are not called "
             "here: override step_env and reset_env in a subclass of the environment instead of wrapping it"

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,15 @@ def _imported(path: str) -> Any:
 
 def _is_running(module: str) -> bool:
     """Whether a module is the script that runs: importing it would run it a second time."""
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    if script is None or module in sys.modules or Path(script).stem != module.rpartition(".")[2]:
+    main = sys.modules["__main__"]
+    script = getattr(main, "__file__", None)
+    is_module = getattr(main, "__spec__", None) is not None  # by `python -m`, under its own name
+    if (
+        script is None
+        or is_module
+        or module in sys.modules
+        or Path(script).stem != module.rpartition(".")[2]
+    ):
         return False
     found = importlib.util.find_spec(module)
     return found is not None and found.origin == os.path.abspath(script)
@@ -74,7 +82,10 @@ def label_of(what: str, function: Callable[..., Any]) -> str:
         found = ft.reduce(getattr, name.split("."), main)
     except AttributeError:
         found = None
-    if found is not function or getattr(function, "__module__", "") != "__main__":
+    # A cell of a notebook may have defined the function again.
+    both = isinstance(found, types.FunctionType) and isinstance(function, types.FunctionType)
+    is_named = found == function or (both and not hasattr(function, "__wrapped__"))
+    if not is_named or getattr(function, "__module__", "") != "__main__":
         raise SettingError(
             f"{what}: {function!r} has no name that distinguishes its runs from others; define the function in a "
             "module or at the top level of your script"

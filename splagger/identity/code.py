@@ -3,9 +3,11 @@
 import dataclasses
 import functools as ft
 import inspect
+import os
 import struct
 import sys
 import types
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ _WRAPPED = ("fget", "__func__", "func", "__wrapped__", "method")
 _WRAPPERS = (types.MethodType, property, staticmethod, classmethod, ft.cached_property)
 _WRAPPERS += (type(ft.cache(len)),)
 _LIBRARIES = ("jax", "jaxlib", "equinox")
+_CHECKERS = ("jaxtyping", "beartype")
 
 
 def is_from_this_package(kind: type | types.FunctionType) -> bool:
@@ -49,7 +52,22 @@ def function_of(value: Any) -> types.FunctionType | None:
         if isinstance(value, _WRAPPERS) or library in _LIBRARIES:
             inner = getattr(value, attribute, None)
             value = value if inner is None else inner
-    return value if isinstance(value, types.FunctionType) else None
+    return _unchecked(value) if isinstance(value, types.FunctionType) else None
+
+
+def undecorated(function: types.FunctionType | None) -> types.FunctionType | None:
+    """Returns the function inside all decorators that name it, as those of `functools.wraps` do."""
+    while isinstance(inner := getattr(function, "__wrapped__", None), types.FunctionType):
+        function = inner
+    return function
+
+
+def _unchecked(function: types.FunctionType) -> types.FunctionType:
+    """Returns the function that jaxtyping and beartype check; their checks have other names in every process."""
+    library = str(function.__globals__.get("__name__", "")).partition(".")[0]
+    is_check = library in _CHECKERS or function.__code__.co_filename.startswith("<@beartype")
+    inner = getattr(function, "__wrapped__", None)
+    return _unchecked(inner) if is_check and isinstance(inner, types.FunctionType) else function
 
 
 @ft.cache
@@ -76,8 +94,18 @@ def own_bases(kind: type) -> list[type]:
 
 
 def is_stale(kind: type) -> bool:
-    """Returns whether the file of a class was edited after its import, as far as Python's cache tells."""
+    """Returns whether the file of a class was edited after its import, as far as Python's cache tells.
+
+    The import writes the time and the size of the file there, unless Python is told not to write or may not.
+    """
     spec: Any = getattr(sys.modules.get(kind.__module__), "__spec__", None)
+    is_written = type(getattr(spec, "loader", None)) is SourceFileLoader
+    if (
+        sys.dont_write_bytecode
+        or not is_written
+        or not os.access(Path(spec.cached).parent, os.W_OK)
+    ):
+        return False
     try:
         header, file = Path(spec.cached).read_bytes()[:16], Path(spec.origin).stat()
         flags, written, size = struct.unpack("<4xIII", header)

@@ -21,6 +21,7 @@ from splagger.identity.code import (
     path_of,
     source_of,
     text_of,
+    undecorated,
     value_text,
 )
 
@@ -46,6 +47,8 @@ class Content:
             return {type(value).__name__: _digest(repr(value))}
         if isinstance(value, list | tuple | set | frozenset | dict):
             return self._container(value)
+        if isinstance(value, type):
+            return {"class": path_of(value), **self._code_of_others(value)}
         if hasattr(value, "__array__") and hasattr(value, "dtype"):
             return self._array(value)
         if isinstance(value, types.ModuleType):
@@ -59,40 +62,12 @@ class Content:
             return {name: self.of(part) for name, part in parts.items()}
         if (function := function_of(value)) is not None:
             return self._function(value, function)
-        if isinstance(value, type):
-            return {"class": path_of(value), **self.code(value)}
         if isinstance(value, types.BuiltinFunctionType | np.ufunc):
             return self._built_in(value)
         return self._object(value)
 
-    def code(self, kind: type) -> dict[str, Any]:
-        """Returns a digest of a custom class and its bases in the same package, and the variables around its functions."""
-        if is_from_this_package(kind):
-            return {}
-        loaded, now = loaded_source(kind), source_of(kind)
-        if loaded != now or is_stale(kind):
-            warn(
-                f"{kind.__module__}.{kind.__qualname__} was edited after it was imported; this process still uses the "
-                "old code. Restart it to use the new one"
-            )
-        found: dict[str, Any] = {"code": _digest(loaded)}
-        around = self._around(kind)
-        return found | ({"around": around} if around else {})
-
-    def _around(self, kind: type) -> dict[str, Any]:
-        """The variables of functions around a class that its own functions use."""
-        if self._occurred(kind) is not None:
-            return {}
-        found = {}
-        for base in own_bases(kind):
-            for name, value in vars(base).items():
-                function = function_of(value)
-                if function is not None and not is_generated(function):
-                    variables = self._variables(function, but="__class__")
-                    found |= {f"{base.__qualname__}.{name}.{k}": v for k, v in variables.items()}
-        return found
-
-    def _variables(self, function: types.FunctionType, but: str = "") -> dict[str, Any]:
+    def variables(self, function: types.FunctionType, but: str = "") -> dict[str, Any]:
+        """Returns the variables around a function that it uses, without the one called `but`."""
         found = {}
         for name, cell in zip(
             function.__code__.co_freevars, function.__closure__ or (), strict=True
@@ -140,7 +115,7 @@ class Content:
             found["of"] = self.of(owner)
         if self._occurred(function) is None:
             defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
-            parts = {"inside": self._variables(function), "defaults": self.of(defaults)}
+            parts = {"inside": self.variables(function), "defaults": self.of(defaults)}
             found |= {name: part for name, part in parts.items() if part}
         return found
 
@@ -167,7 +142,7 @@ class Content:
             text = repr(value)
             if " at 0x" not in text:
                 return {"text": text}
-            warn(
+            _warn_once(
                 f"{text[:80]} cannot be described: experiments that differ in it alone share a run folder. Keep it out of "
                 "the environment's attributes"
             )
@@ -180,7 +155,7 @@ class Content:
         return {"state": self.of([arguments, state])}
 
     def _code_of_others(self, kind: type) -> dict[str, Any]:
-        return {} if _library(kind) in (*LIBRARIES, "builtins") else self.code(kind)
+        return {} if _library(kind) in (*LIBRARIES, "builtins") else code_of(kind)
 
     def _occurred(self, value: Any) -> int | None:
         """The number of an object that has occurred before; None for a new one, which gets the next number."""
@@ -189,6 +164,47 @@ class Content:
         self._seen[id(value)] = self._next, value
         self._next += 1
         return None
+
+
+def code_of(kind: type) -> dict[str, Any]:
+    """Returns a digest of a custom class and its bases in the same package, and the variables around its functions."""
+    if is_from_this_package(kind):
+        return {}
+    loaded = loaded_source(kind)
+    if loaded != source_of(kind) or is_stale(kind):
+        _warn_once(
+            f"{kind.__module__}.{kind.__qualname__} was edited after it was imported; this process still uses the old "
+            "code. Restart it to use the new one"
+        )
+    around = _around(kind) if kind not in _DESCRIBED else {}
+    return {"code": _digest(loaded)} | ({"around": around} if around else {})
+
+
+_DESCRIBED: list[
+    type
+] = []  # classes whose surroundings are being described, which may name the class itself
+
+
+@ft.cache
+def _around(kind: type) -> dict[str, Any]:
+    """The variables around a class that its functions use, as they were when it was first used."""
+    content, found = Content(), {}
+    _DESCRIBED.append(kind)
+    try:
+        for base in own_bases(kind):
+            for name, value in vars(base).items():
+                function = undecorated(function_of(value))
+                if function is not None and not is_generated(function):
+                    variables = content.variables(function, but="__class__")
+                    found |= {f"{base.__qualname__}.{name}.{k}": v for k, v in variables.items()}
+    finally:
+        _DESCRIBED.pop()
+    return found
+
+
+@ft.cache
+def _warn_once(text: str) -> None:
+    warn(text)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

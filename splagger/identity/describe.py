@@ -10,7 +10,7 @@ from typing import Any
 
 from splagger.errors import SettingError
 from splagger.identity.code import function_of, is_from_this_package
-from splagger.identity.content import Content
+from splagger.identity.content import Content, code_of
 from splagger.ranges import type_hints
 
 # Plans lack newer fields at their defaults, so that old digests stay valid.
@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
         fields = {k: float(v) if k in floats and type(v) is int else v for k, v in fields.items()}
         fields = {k: v for k, v in fields.items() if (k, v) not in NEWER_FIELDS.items()}
-        code = Content().code(type(value))
+        code = code_of(type(value))
         fields = {f"field {k}" if k == "kind" or k in code else k: v for k, v in fields.items()}
         return {"kind": type(value).__name__, **code, **fields}
     return [plain(v) for v in value] if isinstance(value, tuple) else value
@@ -55,7 +55,7 @@ def kind_of_others(value: Any) -> dict[str, Any]:
     kind = type(value)
     if is_from_this_package(kind):
         return {}
-    return {"kind": kind.__name__, **Content().code(kind)}
+    return {"kind": kind.__name__, **code_of(kind)}
 
 
 def agrees(found: Any, recorded: Any) -> bool:
@@ -64,7 +64,15 @@ def agrees(found: Any, recorded: Any) -> bool:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         ours = {k: v for k, v in ours.items() if k not in NEWER_PARTS or k in theirs}
         found = found | {"environment": ours}
-    return digest_of(found) == digest_of(recorded)
+    return digest_of(_as_recorded(found, recorded)) == digest_of(recorded)
+
+
+def _as_recorded(found: Any, recorded: Any) -> Any:
+    """A description without the variables around classes where a record is from before these were described."""
+    if not (isinstance(found, dict) and isinstance(recorded, dict)):
+        return found
+    kept = {name: part for name, part in found.items() if name != "around" or name in recorded}
+    return {name: _as_recorded(part, recorded.get(name)) for name, part in kept.items()}
 
 
 def differences(found: Any, recorded: Any, path: str = "") -> Iterator[str]:

@@ -194,7 +194,7 @@ def check_plan(plan: Mapping[str, Any]) -> None:
         try:
             if "ppo" in plan and "method" in plan:
                 axis.default(plan)
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, AttributeError):
             raise ValueError(f"it has no default of {axis.plural}") from None
         values = plan.get(axis.plural, [])
         if not isinstance(values, list) or not all(_has_type(v, int | float) for v in values):
@@ -232,6 +232,8 @@ def setting_of(plan: Mapping[str, Any], name: str) -> str | None:
     ('0.05', 'stored')
     """
     group, *path = name.split(".")
+    if not path:  # an argument of a Gymnasium environment
+        return None
     value = plan.get("environment" if group == "env" else group)
     for part in path:
         if not isinstance(value, Mapping):

@@ -304,7 +304,7 @@ class ByStepEnv(Wrapper):
         return obs, state, 100 * reward, *rest
 
 
-@pytest.mark.parametrize("env", [Wrapper(Runner()), ByStep(Runner()), ByReset()])
+@pytest.mark.parametrize("env", [ByStep(Runner()), ByReset()])
 def test_what_changes_only_steps_that_reset_automatically_is_refused(env):
     """It would be played as if it changed nothing."""
     message = rf"{type(env).__name__} changes the step .*: override step_env and reset_env in a sub"
@@ -376,3 +376,44 @@ def test_objects_that_are_nested_too_deeply_are_refused():
         node = SimpleNamespace(next=node)
     with pytest.raises(SettingError, match="an object in GymnaxEnv cannot be described"):
         Run.create(from_gymnax(Holding(node)), "rnn")
+
+
+def test_class_methods_and_functions_that_are_defined_again_have_names(monkeypatch):
+    class Factory:
+        @classmethod
+        def create(cls):
+            return Runner()
+
+    def make():
+        return Runner()
+
+    def make_again():
+        return Runner()
+
+    Factory.create.__func__.__qualname__ = "Factory.create"
+    Factory.create.__func__.__module__ = make.__module__ = "__main__"
+    make.__qualname__ = make_again.__qualname__ = "make"
+    script = SimpleNamespace(make=make_again, Factory=Factory, __file__="/here/script.py")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    assert label_of("make_env", Factory.create) == "script:Factory.create"
+    assert label_of("make_env", make) == "script:make"
+
+
+def test_a_wrapper_that_changes_nothing_is_played():
+    class Through:
+        def __init__(self, env):
+            self._env = env
+
+        def __getattr__(self, name):
+            return getattr(self._env, name)
+
+    env = MetaEnv(from_gymnax(Through(Runner()), Params()), 2)
+    assert play(env, [1])[0][1].next_obs.tolist() == [2, 1, 0]
+
+
+def test_names_that_end_like_sets_are_described_by_their_text():
+    class Offset(Params):
+        pass
+
+    jax.tree_util.register_dataclass(Offset, ["speed", "max_steps_in_episode"], [])
+    assert isinstance(plain(from_gymnax(Runner(), Offset()))["params"], str)

@@ -376,6 +376,7 @@ def test_varied_settings_are_shown_at_their_defaults():
     plan = json.loads(json.dumps(run.describe()))
     names = ("ppo.update_noise", "network.image_channels", "ppo.decoded", "method.bottleneck")
     assert [setting_of(plan, n) for n in names] == ["stored", "16,32", "none", "true"]
+    assert setting_of(plan, "goal") is None  # an argument of a Gymnasium environment
     assert setting_of(plan, "ppo.typo") is setting_of(plan, "method.aggregator.typo") is None
 
 
