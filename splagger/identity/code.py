@@ -96,23 +96,19 @@ def own_bases(kind: type) -> list[type]:
 def is_stale(kind: type) -> bool:
     """Returns whether the file of a class was edited after its import, as far as Python's cache tells.
 
-    The import writes the time and the size of the file there, unless Python is told not to write or may not.
+    The import writes the time and the size of the file there, unless this is disabled or not permitted.
     """
     spec: Any = getattr(sys.modules.get(kind.__module__), "__spec__", None)
-    is_written = type(getattr(spec, "loader", None)) is SourceFileLoader
-    if (
-        sys.dont_write_bytecode
-        or not is_written
-        or not os.access(Path(spec.cached).parent, os.W_OK)
-    ):
+    if sys.dont_write_bytecode or type(getattr(spec, "loader", None)) is not SourceFileLoader:
         return False
     try:
-        header, file = Path(spec.cached).read_bytes()[:16], Path(spec.origin).stat()
-        flags, written, size = struct.unpack("<4xIII", header)
-    except (AttributeError, TypeError, OSError, struct.error):
+        cached, file = Path(spec.cached), Path(spec.origin).stat()
+        flags, written, size = struct.unpack("<4xIII", cached.read_bytes()[:16])
+        is_current = os.access(cached.parent, os.W_OK)
+    except (TypeError, OSError, struct.error):
         return False
     now = int(file.st_mtime) & 0xFFFFFFFF, file.st_size & 0xFFFFFFFF
-    return flags == 0 and (written, size) != now
+    return is_current and flags == 0 and (written, size) != now
 
 
 def _source_of_one(kind: type) -> str:

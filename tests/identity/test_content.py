@@ -255,7 +255,7 @@ def test_a_file_that_was_edited_after_its_import_is_noticed(tmp_path, monkeypatc
     body = "class Bandit:\n    def step(self): return {}\n"
     monkeypatch.syspath_prepend(str(tmp_path))
     file.write_text(body.format(1))
-    py_compile.compile(str(file))  # as the import does, unless it is told not to
+    py_compile.compile(str(file))  # as the import does
     loaded = __import__("edited_later").Bandit
     assert not is_stale(loaded)
     file.write_text(body.format(100))

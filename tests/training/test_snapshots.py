@@ -276,7 +276,7 @@ def test_a_command_without_the_option_keeps_and_makes_snapshots(kept, tmp_path, 
 
 
 def test_snapshots_that_are_not_made_again_stay(kept, tmp_path):
-    """A longer run begins anew where its checkpoints are gone, with other snapshots."""
+    """A longer run starts over where its checkpoints are gone, with other snapshots."""
     run = tiny(snapshot_every=EVERY)
     shutil.copytree(kept.path, run.folder(tmp_path))
     shutil.rmtree(run.folder(tmp_path) / "checkpoints")
