@@ -180,9 +180,8 @@ def code_of(kind: type) -> dict[str, Any]:
     return {"code": _digest(loaded)} | ({"around": around} if around else {})
 
 
-_DESCRIBED: list[
-    type
-] = []  # classes whose surroundings are being described, which may name the class itself
+# Classes whose surroundings are being described: these may name the class itself.
+_DESCRIBED: list[type] = []
 
 
 @ft.cache

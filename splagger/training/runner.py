@@ -357,9 +357,8 @@ def execute(
     if on_metrics is not None and not callable(on_metrics):
         raise SettingError(f"on_metrics must be a function, got {kind_of(on_metrics)}")
     folder = RunFolder(run.folder(out))
-    if (
-        run.snapshot_every is None and not force
-    ):  # a run that was begun with snapshots has them to its end
+    if run.snapshot_every is None and not force:
+        # A run that was begun with snapshots has them to its end.
         run = replace(run, snapshot_every=hosts.from_first(lambda: earlier_snapshots(folder)))
     with contextlib.ExitStack() as stack:
         record = hosts.from_first(lambda: open_run(run, folder, out, force, stack))
