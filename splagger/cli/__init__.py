@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import tyro
 
 from splagger.cli.formatting import one_line
-from splagger.cli.inspect_commands import Analyse, Evaluate, Export, Watch
+from splagger.cli.agent_commands import Analyse, Export, Watch
+from splagger.cli.evaluate_command import Evaluate
 from splagger.cli.leaderboard_command import Leaderboard
 from splagger.cli.list_commands import List, Settings, Zoo
-from splagger.cli.options import check_options
-from splagger.cli.page_commands import Inspect
+from splagger.cli.options import check_names, check_no_more, check_options
+from splagger.cli.inspect_command import Inspect
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
 from splagger.cli.status_command import Status
 from splagger.cli.train_commands import Bench, Sweep, Train
@@ -59,18 +60,21 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"splagger {version('splagger')}")
             return
         if words and not words[0].startswith("-"):
-            lookup(COMMANDS, words[0], "command")
-        command: Any = tyro.cli(
+            check_names(words, lookup(COMMANDS, words[0], "command"))
+        command: Any
+        command, unknown = tyro.cli(
             Command,
             prog="splagger",
             description="Meta-reinforcement learning whose memory is a commutative monoid.",
             args=words,
+            return_unknown_args=True,
             config=(
                 tyro.conf.OmitArgPrefixes,
                 tyro.conf.FlagCreatePairsOff,
                 tyro.conf.DisallowNone,
             ),
         )
+        check_no_more(words, unknown)
         check_options(command, words)
         command()
         sys.stdout.flush()

@@ -20,6 +20,7 @@ from splagger.ranges import (
     read_number,
     type_hints,
 )
+from splagger.tables import lookup
 
 
 class WritableFolder:
@@ -118,6 +119,35 @@ def options_of(command: Any) -> Iterator[Option]:
             yield from options_of(value)
 
 
+def check_names(words: Sequence[str], kind: type) -> None:
+    """Raises a SettingError with similar names for an option that a command does not have.
+
+    - `words`: the name of the command, and what follows it.
+    - `kind`: the class of the command.
+    """
+    known = {f"--{name}": None for name in _names(kind)} | {"--help": None}
+    for word in words[1:]:
+        if word.startswith("--") and not word.startswith("--tyro-"):
+            lookup(known, f"--{_name(word)}", "option")
+
+
+def check_no_more(words: Sequence[str], unknown: Sequence[str]) -> None:
+    """Raises a SettingError for words that are neither an option nor one of the command's arguments."""
+    if unknown:
+        several = "; `splagger sweep` trains several methods" * (words[0] == "train")
+        raise SettingError(f"`splagger {words[0]}` does not take {unknown[0]!r}{several}")
+
+
+def _names(kind: Any) -> Iterator[str]:
+    """Yields the names of the options of a command's class, also those of nested dataclasses."""
+    for name, hint in type_hints(kind).items():
+        inner = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+        if dataclasses.is_dataclass(inner):
+            yield from _names(inner)
+        elif tyro.conf.Positional not in getattr(hint, "__metadata__", ()):
+            yield name.replace("_", "-")
+
+
 def check_options(command: Any, words: Sequence[str]) -> None:
     """Raises a SettingError for an option that is given twice, without a value, or out of range.
 
@@ -153,8 +183,8 @@ def _is_option(word: str) -> bool:
 
 
 def _name(word: str) -> str:
-    """The name of an option without its dashes; `--no-force` is `force`."""
-    name = word.partition("=")[0].lstrip("-").replace("_", "-").removeprefix("no-")
+    """The name of an option without its dashes."""
+    name = word.partition("=")[0].lstrip("-").replace("_", "-")
     return {"o": "output"}.get(name, name)
 
 

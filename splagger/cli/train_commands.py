@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,7 @@ from splagger.cli.options import AssignmentsOption, JobsOption, OutputFolder, Se
 from splagger.errors import SettingError
 from splagger.ranges import Count, Seeds
 from splagger.runs.folder import SAVE_EVERY, RunFolder
-from splagger.tables import Table, duration_in_words
+from splagger.tables import Table, duration_in_words, lookup
 
 Positional = tyro.conf.Positional
 
@@ -95,8 +96,9 @@ class Sweep:
             if joined := [name for name in names if "," in name]:
                 raise SettingError(f"{option} takes names separated by spaces, got {joined[0]!r}")
         varied = combinations(alternatives(self.vary), assignments(self.grid.set))
+        _look_up(self.envs, self.methods)
         launcher, runs = self.where.launcher(self.jobs), {}
-        # All names are looked up before anything starts. Two names of one method are one run.
+        # Two names of one method are one run.
         for env, method, values in itertools.product(self.envs, self.methods, varied):
             run = self.grid.run(env, method, values)
             runs[run.digest] = run
@@ -106,6 +108,26 @@ class Sweep:
             announce(*new)
         folders = train_all(list(runs.values()), self.out, save_every=self.save_every, on=launcher)
         show(summary_table(folders))
+
+
+def _look_up(envs: Iterable[str], methods: Iterable[str]) -> None:
+    """Raises a SettingError that names all unknown environments and methods."""
+    from splagger.bridges import resolve
+    from splagger.methods import METHODS
+
+    problems = []
+    for env in envs:
+        try:
+            resolve(env)
+        except SettingError as error:
+            problems.append(str(error))
+    for method in [method for method in methods if ":" not in method]:
+        try:
+            lookup(METHODS, method, "method")
+        except SettingError as error:
+            problems.append(str(error))
+    if problems:
+        raise SettingError(" | ".join(dict.fromkeys(problems)))
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def comparison_tables(found: Any) -> list[Table]:
             for row in part.astype({"probability": float}).itertuples()
         ]
         named = " or ".join(filter(None, part["reference"].unique()))
-        reference = f"P(more than {named})" if named else "P"
+        reference = f"P(better than {named})" if named else "P"
         tables.append(Table(str(env), (*head, reference), rows))
     return tables
 
@@ -128,7 +128,7 @@ def returns_table(evidence: Evidence) -> Table:
         "million frames",
         "IQM over training",
         "IQM at the end",
-        "P(SplAgger more)",
+        "P(SplAgger better)",
     )
     return Table("Returns per meta-episode", head, rows)
 
@@ -156,9 +156,10 @@ def across_table(evidence: Evidence, methods: tuple[str, ...]) -> Table | None:
 
 
 def verdicts_table(results: Results) -> Table:
-    """Returns the verdicts and sentences of the decided claims."""
-    decided = [(v.outcome, c.sentence) for c, v in results if v.outcome != UNDECIDED]
-    return Table(f"{len(decided)} of {len(results)} claims are decided", ("", ""), decided)
+    """Returns the verdict and the sentence of every claim."""
+    decided = sum(verdict.outcome != UNDECIDED for _, verdict in results)
+    rows = [(verdict.outcome, claim.sentence) for claim, verdict in results]
+    return Table(f"{decided} of {len(results)} claims are decided", ("", ""), rows)
 
 
 def claims_table(title: str, results: Results) -> Table:

@@ -32,13 +32,24 @@ def status_table(rows: Sequence[Row]) -> Table:
     default = lambda row, name: _default(rows[row], name)  # noqa: E731
     settings = differing([row.settings for row in rows], kinds, default)
     same = Counter((kind, *words) for kind, words in zip(kinds, settings, strict=True))
-    cells = []
+    folders, cells = [row.folder for row in rows], []
     for row, kind, words in zip(rows, kinds, settings, strict=True):
         # Rows that are alike, such as those of other seeds, are named by their folders.
-        named = [f"run {Path(row.folder).name}"] * (same[kind, *words] > 1)
+        named = [f"run {_shortest(row.folder, folders)}"] * (same[kind, *words] > 1)
         cells.append(_cells(row, ", ".join([*words, *named])))
     table = Table(title, (*HEAD, ""), cells)
     return table if any(cell[2] for cell in cells) else table.without("settings")
+
+
+def _shortest(folder: str, folders: Sequence[str]) -> str:
+    """Returns the last parts of a path, as many as no other path ends with.
+
+    >>> _shortest("runs/a/t-ls/rnn/5ef0", ["runs/a/t-ls/rnn/5ef0", "runs/b/t-ls/rnn/5ef0"])
+    'a/t-ls/rnn/5ef0'
+    """
+    parts, others = Path(folder).parts, [Path(other).parts for other in folders if other != folder]
+    number = next(n for n in range(1, len(parts) + 1) if all(o[-n:] != parts[-n:] for o in others))
+    return "/".join(parts[-number:])
 
 
 def _default(row: Row, name: str) -> str:

@@ -285,6 +285,13 @@ def test_evaluate_watch_and_plot_show_a_trained_agent(trained, tmp_path, capsys,
     main(["evaluate", str(trained), "--tasks", "6", "--every-seed"])
     out = capsys.readouterr().out
     assert out.count("seed ") == 2 and "mean of seeds" in out
+    main(["evaluate", str(trained), "--tasks", "6", "--every-seed", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    returns = [agent["return"]["value"] for agent in found["agents"]]
+    assert [agent["seed"] for agent in found["agents"]] == [0, 1] and not found["not_evaluated"]
+    assert found["mean_of_agents"]["value"] == pytest.approx(sum(returns) / 2)
+    episodes = [sum(e["value"] for e in agent["episodes"]) for agent in found["agents"]]
+    assert episodes == pytest.approx(returns)
     monkeypatch.setitem(
         ENVS, "laps", replace(ENVS["t-ls-small"], name="laps").with_meta(episodes=2)
     )

@@ -30,6 +30,16 @@ MISTAKES = {
     ("train", "gym:no_such_package:A-v0", "splagger"): ("(No module named 'no_such_package')",),
     ("evaluate", "nowhere"): ("nowhere is not a run folder: it does not exist",),
     ("compare", "nowhere"): ("no run folder in nowhere (it does not exist)",),
+    ("train", "t-ls", "splagger", "rnn"): ("does not take 'rnn'; `splagger sweep` trains several",),
+    ("train", "t-ls", "splagger", "--ratess", "3"): (
+        "no option '--ratess'; did you mean --rates or",
+    ),
+    ("status", "--jsonn"): ("no option '--jsonn'; did you mean --json?",),
+    ("sweep", "--envs", "t-lss", "t-ls", "t-latnt", "--methods", "rnnn", "rnn"): (
+        "no environment 't-lss'; did you mean t-ls",
+        "no environment 't-latnt'; did you mean t-latent",
+        "no method 'rnnn'; did you mean rnn",
+    ),
 }
 
 

@@ -152,7 +152,7 @@ def test_the_reference_is_marked_among_several_settings_of_its_method(tmp_path, 
     found = splagger.compare(tmp_path)
     assert found["is_reference"].tolist() == [True, False]
     (head, *rows) = comparison_tables(found)[0].head, *comparison_tables(found)[0].rows
-    assert head[-1] == "P(more than splagger)" and [row[-1] for row in rows] == [
+    assert head[-1] == "P(better than splagger)" and [row[-1] for row in rows] == [
         "reference",
         "0.00",
     ]
@@ -235,7 +235,7 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     custom(tmp_path, "splagger", 9.0)
     main(["compare", str(tmp_path), "--csv", str(tmp_path / "table.csv")])
     printed = capsys.readouterr().out
-    assert "P(more than splagger)" in printed and CUSTOM in printed
+    assert "P(better than splagger)" in printed and CUSTOM in printed
     with open(tmp_path / "table.csv") as handle:
         assert [row["method"] for row in csv.DictReader(handle)] == ["splagger", "rnn"]
 

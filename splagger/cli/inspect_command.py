@@ -7,8 +7,8 @@ from typing import Annotated
 
 import tyro
 
+from splagger.cli.agent_commands import At, Elsewhere, OtherEnv, Trust
 from splagger.cli.formatting import size_of
-from splagger.cli.inspect_commands import At, Elsewhere, OtherEnv, Trust
 from splagger.cli.options import RateOption, SeedOption, WritableFile
 from splagger.ranges import TaskSeed
 
