@@ -101,6 +101,13 @@ def test_commands_are_understood(page):
         check_names(parsed(line))
 
 
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_help_of_a_command_has_an_example_that_works(name):
+    for example in re.findall("Example: (.*)", cli.COMMANDS[name].__doc__ or ""):
+        assert example.startswith(f"splagger {name} ".replace("analyze", "analyse"))
+        check_names(parsed(example))
+
+
 def test_getting_started_shows_every_command():
     shown = {line.split()[1] for line in commands((DOCS / "index.md").read_text())}
     wanted = set(re.findall(r'subcommand\("(\w+)"\)', Path(cli.__file__).read_text()))

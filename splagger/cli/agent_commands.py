@@ -12,14 +12,17 @@ from splagger.analysis.options import OUT, Options
 from splagger.cli.formatting import size_of
 from splagger.cli.options import (
     AssignmentsOption,
+    EnvOption,
     EpisodesOption,
     FramesSoFarOption,
+    MethodsOption,
     OutputFolder,
     RateOption,
     SeedOption,
     WritableFile,
+    written,
 )
-from splagger.ranges import TaskSeed
+from splagger.ranges import Moderate, TaskSeed
 
 if TYPE_CHECKING:
     from splagger.agents import Player
@@ -34,6 +37,7 @@ Trust = Annotated[
 ]
 At = Annotated[
     FramesSoFarOption,
+    MethodsOption,
     tyro.conf.arg(
         help="Take the snapshot nearest to this number of frames (see `train --snapshot-every`), not the last agent."
     ),
@@ -44,7 +48,7 @@ At = Annotated[
 class OtherEnv:
     """The agent's environment, if it is not that of training."""
 
-    env: str | None = None
+    env: EnvOption = None
     """Another environment of the same observations and actions, as for `train`; by default that of training."""
     set: AssignmentsOption = ()
     """Other settings of the environment than in training, as env.NAME=VALUE."""
@@ -65,7 +69,10 @@ Elsewhere = Annotated[OtherEnv, tyro.conf.arg(name="")]
 
 @dataclass(frozen=True)
 class Export:
-    """Write one trained agent to a file that `evaluate`, `watch`, `analyse` and splagger.load can read."""
+    """Write one trained agent to a file that `evaluate`, `watch`, `analyse` and splagger.load can read.
+
+    Example: splagger export runs/t-ls-demo/splagger -o agent.npz
+    """
 
     run: RunPath
     """A run folder, or the name of an agent in the zoo."""
@@ -92,7 +99,10 @@ class Export:
 
 @dataclass(frozen=True)
 class Watch:
-    """Write a GIF of a trained agent that plays one meta-episode."""
+    """Write a GIF of a trained agent that plays one meta-episode.
+
+    Example: splagger watch t-ls/splagger -o agent.gif --task-seed 3
+    """
 
     run: RunPath
     """A run folder, a file written by `splagger export`, or the name of an agent in the zoo."""
@@ -122,19 +132,25 @@ class Watch:
 
 @dataclass(frozen=True)
 class AnalysisOptions(Options):
-    """Options of an analysis, of which one is written as on the command line."""
+    """Options of an analysis, written as those of other commands."""
 
     at: FramesSoFarOption = None
-    """Trained agents: take the snapshots nearest to this number of frames (see `train --snapshot-every`)."""
+    set: AssignmentsOption = ()
+    env: Annotated[str, tyro.conf.arg(metavar="ENV")] = "t-ls"
+    methods: MethodsOption = ()
+    seeds: Annotated[Moderate | None, written("COUNT")] = None
 
 
 @dataclass(frozen=True)
 class Analyse:
-    """Analyze untrained or trained memories: gradients, permutations, beliefs, contents, adaptation within a task."""
+    """Analyze untrained or trained memories: gradients, permutations, beliefs, contents, adaptation within a task.
+
+    Example: splagger analyse memory --run runs/t-ls-demo/splagger t-ls/rnn
+    """
 
     name: Annotated[Positional[str], tyro.conf.arg(metavar="NAME")]
     """gradient-first, gradient-parameters, gradient-inputs, permutation, pearl-variance, memory, adaptation, or all."""
-    run: tuple[Path, ...] = ()
+    run: Annotated[tuple[Path, ...], written("RUN", several=True)] = ()
     """Run folders, files written by `splagger export` or names of agents in the zoo; by default untrained agents."""
     out: OutputFolder = Path(OUT)
     """Folder for the numbers: NAME/initialization or NAME/ENV below it."""

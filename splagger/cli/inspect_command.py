@@ -9,7 +9,7 @@ import tyro
 
 from splagger.cli.agent_commands import At, Elsewhere, OtherEnv, Trust
 from splagger.cli.formatting import size_of
-from splagger.cli.options import RateOption, SeedOption, WritableFile
+from splagger.cli.options import RateOption, SeedOption, StepOption, WritableFile
 from splagger.ranges import TaskSeed
 
 Agents = Annotated[
@@ -23,6 +23,8 @@ class Inspect:
     """Write a page on which one meta-episode can be followed step by step: decisions, memory, and what it is worth.
 
     With two agents of the same environment, both play the same task side by side.
+
+    Example: splagger inspect t-ls/splagger t-ls/rnn -o both.html
     """
 
     agents: Agents
@@ -33,7 +35,7 @@ class Inspect:
     """The file to write: one HTML page that needs no network."""
     task_seed: TaskSeed = 0
     """Seed of the task."""
-    cut: int | None = None
+    cut: StepOption = None
     """Step at which interventions empty or replace the memory; by default the middle of the last episode."""
     no_interventions: bool = False
     """Leave out what the memory is worth, which takes most of the time."""

@@ -9,7 +9,7 @@ import tyro
 from splagger.cli.formatting import show
 from splagger.cli.grid_options import Grid
 from splagger.cli.launch_options import Where
-from splagger.cli.options import JobsOption, OutputFolder
+from splagger.cli.options import EnvsOption, JobsOption, MethodOption, MethodsOption, OutputFolder
 from splagger.cli.train_commands import Sweep
 from splagger.errors import SettingError
 from splagger.ranges import FreshSeeds
@@ -28,15 +28,17 @@ class Leaderboard:
     """Rank methods over tasks: scores between a random and a reference policy, with 95% intervals.
 
     Writes leaderboard.md, leaderboard.png and leaderboard.csv.
+
+    Example: splagger leaderboard runs --methods splagger rnn amrl
     """
 
     runs: Runs = (Path("runs"),)
     """Run folders, or folders that contain run folders; --train writes to the first."""
-    methods: tuple[str, ...] = ()
+    methods: MethodsOption = ()
     """The methods to rank, or import paths such as my_module:my_method; all that were run by default."""
-    envs: tuple[str, ...] = ()
+    envs: EnvsOption = ()
     """The tasks; all that were run and have a known scale by default."""
-    reference: str | None = None
+    reference: MethodOption = None
     """The method that the others are compared with; splagger, if it was run and nothing else is given."""
     out: OutputFolder = Path("leaderboard")
     """Folder for the page, the figure and the CSV."""

@@ -67,7 +67,10 @@ class List:
 
 @dataclass(frozen=True)
 class Settings:
-    """List every setting that --set can change for an environment and a method, with its present value."""
+    """List every setting that --set can change for an environment and a method, with its present value.
+
+    Example: splagger settings t-ls splagger
+    """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
     """The environment, as for `train`."""

@@ -77,6 +77,10 @@ def written(metavar: str, several: bool = False) -> Any:
     return tyro.conf.arg(metavar=words, help_behavior_hint="")
 
 
+EnvOption = Annotated[str | None, written("ENV")]
+EnvsOption = Annotated[tuple[str, ...], written("ENV", several=True)]
+MethodOption = Annotated[str | None, written("METHOD")]
+MethodsOption = Annotated[tuple[str, ...], written("METHOD", several=True)]
 FramesOption = Annotated[Frames | None, _FRAMES, written("FRAMES")]
 FramesSoFarOption = Annotated[FramesSoFar | None, _FRAMES, written("FRAMES")]
 RateOption = Annotated[float | None, written("RATE")]
@@ -84,8 +88,10 @@ SeedOption = Annotated[int | None, written("SEED")]
 EpisodesOption = Annotated[Episodes | None, written("COUNT")]
 JobsOption = Annotated[Jobs | None, written("COUNT")]
 SecondsOption = Annotated[Seconds, tyro.conf.arg(metavar="SECONDS")]
+StepOption = Annotated[int | None, written("STEP")]
 AssignmentsOption = Annotated[tuple[str, ...], written("NAME=VALUE", several=True)]
 OutputFile = Annotated[Path, WritableFile()]
+OptionalFile = Annotated[Path | None, WritableFile(), written("PATH")]
 OutputFolder = Annotated[Path, WritableFolder()]
 
 

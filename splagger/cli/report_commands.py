@@ -11,6 +11,8 @@ from splagger.cli.formatting import show
 from splagger.cli.launch_options import Where
 from splagger.cli.options import (
     JobsOption,
+    MethodOption,
+    OptionalFile,
     OutputFile,
     OutputFolder,
     SecondsOption,
@@ -37,6 +39,8 @@ class Plot:
     """Draw the learning curves of runs, one panel per environment: one line per method and settings, at its best rate.
 
     Where available, uses seeds that were not used to choose the rate, otherwise the seeds of the sweep.
+
+    Example: splagger plot runs/t-ls-demo -o curves.png
     """
 
     runs: Runs
@@ -56,13 +60,15 @@ class Compare:
     """Compare methods: interquartile means with 95% intervals, and the probability that one beats another.
 
     Each method is reported at its best rate, on seeds on which the rate was not chosen where there are any.
+
+    Example: splagger compare runs --reference rnn
     """
 
     runs: Runs
     """Run folders, or folders that contain run folders."""
-    reference: str | None = None
+    reference: MethodOption = None
     """The method to compare with; splagger, or the best, if not given."""
-    csv: OutputFile | None = None
+    csv: OptionalFile = None
     """Also write the numbers to this file."""
 
     def __call__(self) -> None:
@@ -82,7 +88,10 @@ class Compare:
 
 @dataclass(frozen=True)
 class Figure:
-    """Draw the paper's figures from run folders, and list the commands that produce missing data."""
+    """Draw the paper's figures from run folders, and list the commands that produce missing data.
+
+    Example: splagger figure memory/t-ls --out figures
+    """
 
     name: FigureName
     """A figure of the paper, one of its panels as FIGURE/PANEL, "claims" for all claims with intervals, or "all"."""
@@ -161,6 +170,8 @@ class Reproduce:
 
     Trains the paper's rates and seeds of each method, then fresh seeds at its best rate, and then runs the
     analyses. Finished experiments are left alone; interrupted ones continue.
+
+    Example: splagger reproduce memory/t-ls --plan
     """
 
     name: FigureName

@@ -23,6 +23,8 @@ class Status:
     """Show all experiments below a folder: state, machine, progress, time left, speed, and why one failed.
 
     Reads files only, so it works while a sweep trains on any machines, and after it ended.
+
+    Example: splagger status runs --watch
     """
 
     folder: Folder = Path("runs")

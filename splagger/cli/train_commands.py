@@ -29,6 +29,8 @@ class Train:
     A finished run is left alone, an interrupted one continues from its last checkpoint, and a larger --frames extends a
     run, unless its rate is annealed, its memory is trained by reconstruction, or its rates race: other --frames are then
     another run. Ctrl-C saves before it stops.
+
+    Example: splagger train t-ls splagger --rates 1e-3 --seeds 10 --set env.length=200
     """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")]
@@ -66,11 +68,14 @@ class Train:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Train several methods on several environments; finished runs are skipped."""
+    """Train several methods on several environments; finished runs are skipped.
 
-    envs: tuple[str, ...]
+    Example: splagger sweep --envs t-ls t-latent --methods splagger rnn --vary env.length={50,100}
+    """
+
+    envs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ENV [ENV ...]")]
     """Environments of `splagger list`, or other names that `splagger train` takes."""
-    methods: tuple[str, ...]
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="METHOD [METHOD ...]")]
     """Methods of `splagger list`, or import paths."""
     vary: AssignmentsOption = ()
     """Settings with several values, as NAME=VALUE; there is one experiment per combination. Bash expands
@@ -132,7 +137,10 @@ def _look_up(envs: Iterable[str], methods: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Bench:
-    """Measure training speed: frames per second, compile time, peak memory."""
+    """Measure training speed: frames per second, compile time, peak memory.
+
+    Example: splagger bench t-ls splagger --runs 15
+    """
 
     env: Annotated[Positional[str], tyro.conf.arg(metavar="ENV")] = "t-ls"
     """An environment of `splagger list`."""
