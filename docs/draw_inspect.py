@@ -50,12 +50,12 @@ def main() -> None:
         inspect(splagger.load(PLANNING), planning, TASK)
         browser = Browser(Path(folder) / "profile")
         try:
-            open_page(browser, both, 1280, 1640)
-            save(picture(browser, 79, 1490), "inspect-t-ls.png")
+            open_page(browser, both, 1280, 1760)
+            save(picture(browser, 79, 1610), "inspect-t-ls.png")
             open_page(browser, both, 390, 844, dark=True)
             save(picture(browser, 79), "inspect-phone.png")
-            open_page(browser, planning, 1280, 1700)
-            save(picture(browser, 31, 1430), "inspect-planning.png")
+            open_page(browser, planning, 1280, 1820)
+            save(picture(browser, 31, 1550), "inspect-planning.png")
             open_page(browser, one, 1040, 1300)
             frames = [picture(browser, step, 1010) for step in range(1, 80, 2)]
         finally:
