@@ -89,9 +89,8 @@ class SavedInterface:
             if size != self.obs_size:
                 raise ValueError(f"its observations have {size} numbers, not {self.obs_size}")
         if self.actions is not None:
-            fits = (
-                flat_size(self.actions) <= self.space.size
-            )  # also bounds the memory of the next line
+            # This also bounds the memory of the next line.
+            fits = flat_size(self.actions) <= self.space.size
             if not fits or action_space(self.actions) != self.space:
                 raise ValueError("its actions do not have the size of its action space")
             if isinstance(self.space, Continuous):

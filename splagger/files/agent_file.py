@@ -21,9 +21,8 @@ import numpy as np
 from splagger.errors import RunError, SettingError, one_line
 from splagger.files.storage import atomic_file, sha256, writing
 
-FORMAT = (
-    2  # files of format 1 are compressed and have neither a format nor a digest nor an interface
-)
+# Files of format 1 are compressed and have neither a format nor a digest nor an interface.
+FORMAT = 2
 DESCRIPTION = "description"  # the entry that is not an array of the agent
 _LABEL = b"splagger sha256 "  # precedes the digest in the comment of the archive
 _DIGITS = 64

@@ -94,9 +94,8 @@ def trace(
     agent, unchanged, change = player.agent, change is None, change or Change()
     model, memory = _prepared(agent)
     key, reset_key = jr.split(jr.fold_in(jr.key(task_seed), FRESH_STREAM))
-    latent_key = jr.fold_in(
-        jr.key(task_seed), NOISE_STREAM
-    )  # independent of the environment's keys
+    # Independent of the environment's keys.
+    latent_key = jr.fold_in(jr.key(task_seed), NOISE_STREAM)
     state = _reset(env, reset_key)
     neurons = first_neurons(model)
     rows, memories, frames, past, done = [], [], [], [], False

@@ -23,12 +23,8 @@ LOWEST = 1e-9  # the lower end of a logarithmic axis, as a fraction of the large
 # Labels of reference lines: (fraction of the width, offset in points, alignment). The label of the best return is above
 # its line on the left, where curves are far below; other labels are below their lines on the right.
 BEST_LABEL = (0, (3, 2), {})
-READABLE = {
-    "facecolor": "white",
-    "edgecolor": "none",
-    "alpha": 0.75,
-    "pad": 0.5,
-}  # readable on any curve
+# Readable on any curve.
+READABLE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5}
 PLATEAU_LABEL = (1, (-3, -3), {"ha": "right", "va": "top", "bbox": READABLE})
 WIDTHS = {2: 4.2, 3: 3.6}  # number of columns → panel width in inches
 

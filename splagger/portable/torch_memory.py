@@ -105,9 +105,8 @@ class TorchMemory(Module):
         h = self._gru(inputs, h @ self.hidden_weight.T, h)
         maxima = torch.where(reset, self._empty(state.maxima), state.maxima)
         e = h[..., self.skip :]
-        maxima = torch.where(
-            maxima >= e, maxima, e
-        )  # at a tie, the earliest has all of the gradient
+        # At a tie, the earliest has all of the gradient.
+        maxima = torch.where(maxima >= e, maxima, e)
         read = torch.maximum(maxima, maxima.new_tensor(self.floor))
         return TorchState(h, maxima), self.projection(torch.cat([h[..., : self.skip], read], -1))
 

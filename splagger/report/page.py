@@ -210,9 +210,8 @@ def _noise(drawn, evidence: Evidence) -> str:
     """Returns the kind of noise that analyses used, since the paper and its code differ."""
     descriptions = evidence.descriptions()
     panels = [p for p, _ in drawn if isinstance(p, AnalysisPanel)]
-    panels = [
-        p for p in panels if not isinstance(p, DimensionsPanel)
-    ]  # their inputs are transitions
+    # The inputs of the others are transitions.
+    panels = [p for p in panels if not isinstance(p, DimensionsPanel)]
     options = [descriptions.get(panel.analysis, {}).get("options") or {} for panel in panels]
     kinds = dict.fromkeys(bool(option.get("independent")) for option in options)
     words = {False: "one number per step, the same in all dimensions", True: "independent"}

@@ -88,9 +88,8 @@ def changed(
 
     def differs(path):
         old, new = value(path, *before), value(path, *after)
-        return (
-            type(old) is not type(new) or old != new
-        )  # an array of a custom environment has no such value
+        # An array of a custom environment has no such value.
+        return type(old) is not type(new) or old != new
 
     return {path: given for path, given in settings.items() if differs(path)}
 

@@ -48,9 +48,7 @@ class Standing(NamedTuple):
     tasks: int
     training: Estimate  # the interquartile mean over tasks and seeds
     end: Estimate
-    improvement: (
-        Estimate | None
-    )  # the probability that it beats the reference method, averaged over tasks
+    improvement: Estimate | None  # the mean probability over tasks that it beats the reference
     solved: float  # the share of seeds, averaged over tasks, whose score at the end is at least `SOLVED`
     profile: np.ndarray  # the share of seeds, averaged over tasks, whose score at the end exceeds each of `THRESHOLDS`
 

@@ -23,9 +23,8 @@ def gittins_indices(pulls: int, levels: int = 200) -> np.ndarray:
     for payment in (np.arange(levels, dtype=np.float32) + 0.5) / levels:
         worth = np.zeros_like(mean)
         for remaining in range(1, pulls + 1):
-            size = (
-                pulls - remaining + 1
-            )  # wins and losses below this have an entry for one pull less
+            # Wins and losses below this have an entry for one pull less.
+            size = pulls - remaining + 1
             win, lose = worth[1 : size + 1, :size], worth[:size, 1 : size + 1]
             p = mean[:size, :size]
             worth = np.maximum(0, p - payment + p * win + (1 - p) * lose)

@@ -15,10 +15,8 @@ from splagger.envs.mujoco.simulations import Robot, library, load
 from splagger.errors import SettingError
 
 WIDTH, HEIGHT = 576, 384
-LIBRARIES = {
-    "egl": "EGL",
-    "osmesa": "OSMesa",
-}  # MuJoCo's name → required library, in order of preference
+# MuJoCo's name → required library, in order of preference
+LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
 
 
 def photograph(

@@ -52,9 +52,8 @@ class Simulations:
         sizes = [field.size for _, field in self.fields]
         self.ends = np.cumsum(sizes)[:-1]
         self.factors = np.full((count, sum(sizes)), np.nan, np.float32)
-        self.warnings = self.batch.warning[
-            :, first : last + 1, 1
-        ]  # positions, velocities, accelerations
+        # Of positions, velocities and accelerations.
+        self.warnings = self.batch.warning[:, first : last + 1, 1]
         self.warned = self.warnings.copy()
         self.lock = threading.Lock()
 
@@ -82,9 +81,8 @@ class Simulations:
     def _run(self) -> np.ndarray:
         """Steps the batch; returns which simulations are not finite or were reset by MuJoCo."""
         np.copyto(self.warned, self.warnings)
-        with contextlib.suppress(
-            self.error
-        ):  # raised for those in `status`; the others were stepped
+        # Raised for those in `status`; the others were stepped.
+        with contextlib.suppress(self.error):
             self.batch.step(nstep=self.frame_skip)
         failed = (self.warnings != self.warned).any(axis=1)
         failed |= self.batch.status != 0

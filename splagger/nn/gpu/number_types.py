@@ -25,10 +25,8 @@ class MatmulTypes(NamedTuple):
 
 FULL = MatmulTypes(jnp.float32, jnp.float32)
 HALF = MatmulTypes(jnp.float16, jnp.bfloat16)
-LARGE, TINY = (
-    64,
-    32,
-)  # numbers of inputs: from LARGE on, layers are rounded; up to TINY, XLA needs no matmul
+# Numbers of inputs: from LARGE on, layers are rounded; up to TINY, XLA needs no matmul.
+LARGE, TINY = 64, 32
 INEXACT = (None, "default", "tensorfloat32", "bfloat16")  # JAX's precisions below float32
 
 
