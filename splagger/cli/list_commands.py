@@ -18,6 +18,7 @@ from splagger.cli.grid_options import Grid
 from splagger.cli.options import AssignmentsOption, OutputFolder
 from splagger.errors import SettingError
 from splagger.ranges import FLOAT_MAX, FLOAT_MIN, Range, setting_types
+from splagger.runs.record import as_text
 from splagger.tables import Table, lookup
 from splagger.zoo import Card, cards
 from splagger.zoo.listing import card_table, zoo_table
@@ -139,7 +140,7 @@ def settings_of(group: str, owner: Any) -> Iterator[tuple[str, str, str, str]]:
             continue
         value, kind = getattr(owner, name), kind_of(hint)
         if kind:
-            yield f"{group}.{name}", kind, shown(value), meanings.get(name, "")
+            yield f"{group}.{name}", kind, as_text(value), meanings.get(name, "")
         elif group.startswith("method"):  # its aggregator, aggregators inside of it, and its latent
             yield from settings_of(f"{group}.{name}", value)
 
@@ -177,13 +178,6 @@ def _bounds(limits: Range) -> str:
     if limits.low <= -FLOAT_MAX:
         return ""
     return " > 0" if limits.low == FLOAT_MIN else f" ≥ {limits.low:g}"
-
-
-def shown(value: Any) -> str:
-    """Returns a value as --set takes it."""
-    if isinstance(value, tuple):
-        return ",".join(map(shown, value))
-    return str(value).lower() if value is None or isinstance(value, bool) else f"{value}"
 
 
 def comments_of(owner: type) -> dict[str, str]:

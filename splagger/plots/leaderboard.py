@@ -1,10 +1,8 @@
 """The figure of the leaderboard: scores by task, interquartile means over all tasks, and performance profiles."""
 
-import io
-
 import numpy as np
 
-from splagger.plots.draw import METADATA, STYLE, plain
+from splagger.plots.draw import STYLE, encoded, plain
 from splagger.plots.styles import style_of, styles_of
 from splagger.stats.estimates import interquartile_mean
 from splagger.stats.leaderboard import THRESHOLDS, Leaderboard
@@ -22,9 +20,7 @@ def leaderboard_picture(board: Leaderboard, kind: str = "png") -> bytes:
         _by_task(canvas.add_subplot(layout[0, :]), board)
         _means(canvas.add_subplot(layout[1, 0]), board)
         _profiles(canvas.add_subplot(layout[1, 1]), board)
-        data = io.BytesIO()
-        canvas.savefig(data, format=kind, dpi=200, metadata=METADATA[kind])
-    return data.getvalue()
+    return encoded(canvas, kind)
 
 
 def _labels(board: Leaderboard) -> list[str]:
