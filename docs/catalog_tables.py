@@ -72,8 +72,8 @@ def classic_environments() -> str:
                 f"{row.episodes}",
                 f"{'' if row.env.spec.fixed_length else '≤ '}{row.env.spec.horizon}",
                 _actions(row.env.spec.space),
-                f"{protocol.random:g}",
-                f"{protocol.reference:g} ({reference})",
+                f"{protocol.scale.guess:g}",
+                f"{protocol.scale.best:g} ({reference})",
                 ", ".join(f"{policies[other]:.1f} ({other})" for other in others) or "–",
             )
         )

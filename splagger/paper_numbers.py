@@ -8,7 +8,10 @@ PAPER_SEEDS = 3
 
 
 class Scale(NamedTuple):
-    """Returns per meta-episode of a policy that guesses and of the best known policy."""
+    """Returns per meta-episode of a policy that guesses and of the best known policy.
+
+    When returns are normalized, they count as 0 and 1.
+    """
 
     guess: float
     best: float
@@ -39,16 +42,6 @@ class Protocol(NamedTuple):
     @property
     def best_return(self) -> float | None:
         """The return of the best known policy, if known."""
-        return self.scale.best if self.scale else None
-
-    @property
-    def random(self) -> float | None:
-        """The return that counts as 0 when returns are normalized."""
-        return self.scale.guess if self.scale else None
-
-    @property
-    def reference(self) -> float | None:
-        """The return that counts as 1 when returns are normalized."""
         return self.scale.best if self.scale else None
 
 

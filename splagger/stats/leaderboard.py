@@ -129,7 +129,7 @@ def normalized(env: str, returns: np.ndarray) -> np.ndarray:
     """
     scale = scale_of(env)
     assert scale is not None, f"{env} has no scale"
-    return (returns - scale[0]) / (scale[1] - scale[0])
+    return (returns - scale.guess) / (scale.best - scale.guess)
 
 
 def frames_to_reach(frames: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -4,19 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from splagger.paper_numbers import PROTOCOLS
+from splagger.paper_numbers import PROTOCOLS, Scale
 from splagger.stats.evidence import Evidence, Series
 from splagger.stats.members import default_settings
 from splagger.stats.recorded import COVERED, RecordedRun, relative
 from splagger.tables import listed
 
 
-def scale_of(env: str) -> tuple[float, float] | None:
+def scale_of(env: str) -> Scale | None:
     """Returns the returns that count as 0 and as 1, if they are known."""
     protocol = PROTOCOLS.get(env)
-    if protocol is None or protocol.random is None or protocol.reference is None:
-        return None
-    return protocol.random, protocol.reference
+    return protocol.scale if protocol else None
 
 
 def unscaled(env: str) -> str:

@@ -40,12 +40,12 @@ def assert_mean(found, expected):
 
 @every_task
 def test_a_random_policy_has_the_committed_return(name):
-    assert_mean(returns(name, 0), PROTOCOLS[name].random)
+    assert_mean(returns(name, 0), PROTOCOLS[name].scale.guess)
 
 
 @every_task
 def test_the_reference_policy_has_the_committed_return(name):
-    assert_mean(returns(name, 1), PROTOCOLS[name].reference)
+    assert_mean(returns(name, 1), PROTOCOLS[name].scale.best)
 
 
 @every_task
@@ -60,8 +60,8 @@ def test_the_reference_needs_a_memory(name):
     """The same policy, whose memory is emptied at every step, stays far below."""
     row, protocol = ENVS[name], PROTOCOLS[name]
     found = meta_returns(row.meta, Forgetful(scripted(row.env)[1]), COUNT, seed=2)
-    span = protocol.reference - protocol.random
-    assert found.mean() < protocol.random + 2 / 3 * span
+    span = protocol.scale.best - protocol.scale.guess
+    assert found.mean() < protocol.scale.guess + 2 / 3 * span
 
 
 def test_every_classic_task_has_a_scale_and_few_frames():
@@ -70,15 +70,15 @@ def test_every_classic_task_has_a_scale_and_few_frames():
         protocol = PROTOCOLS[name]
         assert protocol.classic and not protocol.small
         assert protocol.frames <= 2_000_000
-        assert protocol.random < protocol.reference == ENVS[name].best_return
+        assert protocol.scale.guess < protocol.scale.best == ENVS[name].best_return
 
 
 def test_scales_agree_with_the_recorded_estimates():
     """Within two standard errors; where a return is known exactly, the scale is exact."""
     for row in json.loads(RESULT.read_text())["rows"]:
         protocol = PROTOCOLS[row["env"]]
-        known = {"random": protocol.random, **{p.label: p.value for p in protocol.plateaus}}
-        expected = known.get(row["policy"], protocol.reference)
+        known = {"random": protocol.scale.guess, **{p.label: p.value for p in protocol.plateaus}}
+        expected = known.get(row["policy"], protocol.scale.best)
         rounding = 0.005 * max(1, abs(expected) / 10)
         assert row["mean"] == pytest.approx(expected, abs=3 * row["error"] + rounding), row
 
@@ -109,7 +109,7 @@ def test_the_optimum_of_the_grid_equals_the_return_of_its_tours():
         found = OPTIMAL_TOURS[episode].index(goal) + 1
         total += -1.5 * episode + value(found) + (3 - episode) * value(sum(goal))
     assert optimal_grid_return() == pytest.approx(total / len(goals))
-    assert optimal_grid_return() == pytest.approx(PROTOCOLS["goal-grid"].reference, abs=0.005)
+    assert optimal_grid_return() == pytest.approx(PROTOCOLS["goal-grid"].scale.best, abs=0.005)
 
 
 def test_gittins_indices_have_their_known_properties():
