@@ -1,5 +1,6 @@
 """Inputs of an analysis: noise, or the transitions of a meta-episode with the analyzed agent."""
 
+import functools as ft
 from typing import NamedTuple
 
 import jax
@@ -8,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from splagger.agent import Agent, Normalizers
-from splagger.envs import MetaEnv
+from splagger.envs import AbstractMetaEnv, MetaEnv
 from splagger.envs.protocol import ShowsSignal, follows
 from splagger.memory import SequenceModel
 from splagger.ppo.rollout import collect, start_actors
@@ -46,13 +47,13 @@ def meta_episode(
     rollout = jax.tree.map(lambda leaf: leaf[:, 0], rollout)
     last = jnp.argmax(rollout.task_done.at[-1].set(True))
     pair = rollout.transitions.obs, rollout.transitions.next_obs
-    before, after = (jax.vmap(lambda obs: _shows_signal(env, obs))(obs) for obs in pair)
+    before, after = (jax.vmap(ft.partial(shows_signal, env))(obs) for obs in pair)
     xs = jax.vmap(agent.memory.embedding)(rollout.transitions)
     reward = rollout.transitions.reward
     return Inputs(xs, last.astype(jnp.int32), rollout.episode_done, before | after, reward)
 
 
-def _shows_signal(env: MetaEnv, obs):
+def shows_signal(env: AbstractMetaEnv, obs: Float[Array, " obs"]) -> Bool[Array, ""]:
     """Returns whether an observation shows a signal; always False if the environment has no signals."""
     size, inner = env.env.spec.obs_size, env.env
     if not follows(inner, ShowsSignal):

@@ -54,7 +54,7 @@ def memory_events(
     """
     resets = jnp.zeros(len(inputs.xs), bool)
     _, es = memory.encoder.unroll(memory.encoder.start(), inputs.xs, resets)
-    floor = _maximum(memory).floor
+    floor = maximum_of(memory).floor
     held = held_over_time(es[:, memory.aggregation.skip :], resets, floor)
     new = held.step == jnp.arange(len(es))[:, None]
     return jnp.concatenate(
@@ -65,9 +65,10 @@ def memory_events(
 def holds_maxima(memory: SequenceModel) -> bool:
     """Returns whether neurons are aggregated by maximum, with or without AMRL's straight-through gradient."""
     aggregated = memory.aggregation.width - memory.aggregation.skip
-    return aggregated > 0 and isinstance(_maximum(memory), Max)
+    return aggregated > 0 and isinstance(maximum_of(memory), Max)
 
 
-def _maximum(memory: SequenceModel) -> Any:
+def maximum_of(memory: SequenceModel) -> Any:
+    """Returns the aggregator, without AMRL's straight-through gradient."""
     aggregator = memory.aggregation.aggregator
     return getattr(aggregator, "inner", aggregator)

@@ -12,10 +12,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from splagger.agent import Agent, Normalizers
 from splagger.agents.player import Player
+from splagger.analysis.inputs import shows_signal
 from splagger.analysis.latents import holds_a_belief
-from splagger.analysis.remember import held_over_time, holds_maxima
+from splagger.analysis.remember import held_over_time, holds_maxima, maximum_of
 from splagger.bridges import unwrapped_errors
-from splagger.envs.protocol import ShowsSignal, follows
 from splagger.memory import Memory, SequenceModel, Transition
 from splagger.policy.distributions import Categorical, ProductOfCategoricals
 from splagger.ppo.train import FRESH_STREAM, NOISE_STREAM
@@ -114,8 +114,8 @@ def trace(
         transition = Transition(before, action, out.reward, out.next_obs if done else state.obs)
         past.append(transition)
         memory, encoding, after = _remember(model, memory, change.absorb(transition))
-        rows.append(row._replace(action=action, neurons=neurons, reward=out.reward))
-        rows[-1] = rows[-1]._replace(episode_end=out.episode_done, encoding=encoding)
+        known = {"action": action, "neurons": neurons, "encoding": encoding}
+        rows.append(row._replace(**known, reward=out.reward, episode_end=out.episode_done))
         neurons = after
     found = _stack(env, model, jax.device_get(rows), memories, frames)
     return found if unchanged else found._replace(set_by=None)
@@ -179,7 +179,7 @@ def _stack(env, model: SequenceModel, rows: list[_Row], memories, frames) -> Tra
     belief = holds_a_belief(model)
     return Trace(
         **columns,
-        signal=_signals(env, columns["obs"]),
+        signal=np.asarray(jax.vmap(ft.partial(shows_signal, env))(columns["obs"])),
         skip=model.aggregation.skip,
         set_by=_set_by(model, encodings) if holds_maxima(model) else None,
         variance=np.exp(np.split(outputs, 2, axis=1)[1]) if belief else None,
@@ -190,16 +190,8 @@ def _stack(env, model: SequenceModel, rows: list[_Row], memories, frames) -> Tra
 
 def _set_by(model: SequenceModel, encodings) -> Int[np.ndarray, "T M"]:
     """Returns the step that set each maximum, before each action."""
-    aggregator: Any = model.aggregation.aggregator
-    floor = getattr(aggregator, "inner", aggregator).floor
     resets = jnp.zeros(len(encodings), bool)
-    held = _held(jnp.asarray(encodings[:, model.aggregation.skip :]), resets, floor)
+    aggregated = jnp.asarray(encodings[:, model.aggregation.skip :])
+    held = _held(aggregated, resets, maximum_of(model).floor)
     steps = np.asarray(held.step)
     return np.concatenate([np.full_like(steps[:1], -1), steps[:-1]])
-
-
-def _signals(env, obs) -> Bool[np.ndarray, " T"]:
-    size, inner = env.env.spec.obs_size, env.env
-    if not follows(inner, ShowsSignal):
-        return np.zeros(len(obs), bool)
-    return np.asarray(jax.vmap(lambda seen: inner.shows_signal(seen[:size]))(jnp.asarray(obs)))
