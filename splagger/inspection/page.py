@@ -1,7 +1,6 @@
 """The page of `splagger inspect`: one HTML file with its data, style and script, which requests nothing."""
 
 import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from splagger.inspection.counterfactuals import Outcome
 from splagger.inspection.pictures import Pictures
 from splagger.inspection.trace import Trace
-from splagger.report.html import Markup, tag
+from splagger.report.html import Markup, document, tag
 
 HERE = Path(__file__).parent
 
@@ -21,13 +20,14 @@ def page(title: str, about: str, agents: Sequence[dict[str, Any]], pictures: Pic
     """Returns the HTML page of agents described by `agent_data`."""
     data = {"title": title, "about": about, "agents": agents, "pictures": _sheets(pictures)}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    script = _asset("page.js")
     body = tag(
         "body",
         tag("main", id="page"),
         tag("script", Markup(text), type="application/json", id="data"),
-        tag("script", Markup(_asset("page.js"))),
+        tag("script", Markup(script)),
     )
-    return f"<!doctype html>\n{tag('html', _head(title), body, lang='en')}\n"
+    return document(title, body, _asset("page.css"), script)
 
 
 def agent_data(
@@ -109,24 +109,5 @@ def _rounded(array: np.ndarray) -> dict[str, Any]:
     return _encoded(np.rint(array / scale).astype("i1"), scale)
 
 
-def _head(title: str) -> Markup:
-    """Returns the head; its content security policy allows this style and script, and no request."""
-    style, script = _asset("page.css"), _asset("page.js")
-    policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        tag("style", Markup(style)),
-    )
-
-
 def _asset(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,7 +1,6 @@
 """One self-contained page: claims with verdicts, figures, returns, settings, and the provenance of each run."""
 
 import base64
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +14,7 @@ from splagger.plots.draw import Drawn, picture
 from splagger.plots.export import drawable
 from splagger.plots.forest import NARROW
 from splagger.plots.panels import AnalysisPanel, DimensionsPanel, Figure, Line
-from splagger.report.html import Markup, code, details, join, table, tag
+from splagger.report.html import Markup, code, details, document, join, table, tag
 from splagger.report.style_sheet import CSS
 from splagger.report.tables import (
     Results,
@@ -75,22 +74,7 @@ def report(evidence: Evidence, commands: Commands) -> str:
         tag("nav", tag("ul", *links), aria_label="Sections"),
         tag("main", *(_section(*item) for item in sections.items()), id="content"),
     )
-    return f"<!doctype html>\n{tag('html', _head(), tag('body', body), lang='en')}\n"
-
-
-def _head() -> Markup:
-    """Returns the head; its content security policy forbids all requests and scripts."""
-    sheet = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{sheet}'"
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", "SplAgger, reproduced: report"),
-        tag("style", Markup(CSS)),
-    )
+    return document("SplAgger, reproduced: report", tag("body", body), CSS)
 
 
 def _section(name: str, content: Markup) -> Markup:
