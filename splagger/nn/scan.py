@@ -92,26 +92,35 @@ def prefix_scan(join: Callable[[Tree, Tree], Tree], elements: Tree, reverse: boo
     return jax.tree.map(in_order, within)
 
 
+def recurrence(
+    decays: Float[Array, "T ..."], inputs: Float[Array, "T ..."], reverse: bool = False
+) -> Float[Array, "T ..."]:
+    """Returns all hₜ = aₜ hₜ₋₁ + bₜ with h₋₁ = 0 by one associative scan; from the end if `reverse`.
+
+    Two steps compose to one of the same form: (a₁, b₁) ∘ (a₂, b₂) = (a₁ a₂, a₂ b₁ + b₂).
+    """
+
+    def join(first, second):
+        (a, b), (c, d) = first, second
+        return a * c, c * b + d
+
+    return prefix_scan(join, (decays, inputs), reverse)[1]
+
+
 def linear_recurrence(
     decays: Float[Array, "T ..."],
     inputs: Float[Array, "T *state"],
     start: Float[Array, "*state"],
     resets: Bool[Array, "T ..."],
 ) -> Float[Array, "T *state"]:
-    """Returns all hₜ = aₜ hₜ₋₁ + bₜ by one associative scan; a reset replaces hₜ₋₁ by 0.
+    """Returns all hₜ = aₜ hₜ₋₁ + bₜ from `start` on; a reset replaces hₜ₋₁ by 0.
 
-    Two steps compose to one of the same form: (a₁, b₁) ∘ (a₂, b₂) = (a₁ a₂, a₂ b₁ + b₂). The state before the
-    first step enters b₁. Batch axes come first, as in `resets`; later axes of `decays` may have size 1.
+    The state before the first step enters b₁. Batch axes come first, as in `resets`; later axes of `decays` may have
+    size 1.
 
     >>> ones, resets = jnp.ones((3, 1)), jnp.array([False, False, True])
     >>> linear_recurrence(0.5 * ones, ones, 4 * ones[0], resets).ravel().tolist()
     [3.0, 2.5, 1.0]
     """
     decays = jnp.where(jnp.expand_dims(resets, range(resets.ndim, decays.ndim)), 0, decays)
-    inputs = inputs.at[0].add(decays[0] * start)
-
-    def join(first, second):
-        (a, b), (c, d) = first, second
-        return a * c, c * b + d
-
-    return prefix_scan(join, (decays, inputs))[1]
+    return recurrence(decays, inputs.at[0].add(decays[0] * start))

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from splagger.ppo.normalizers import recurrence
+from splagger.nn.scan import recurrence
 
 
 def gae(

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from splagger.nn.scan import prefix_scan
+from splagger.nn.scan import recurrence
 
 CLIP = 10.0
 
@@ -22,15 +22,6 @@ class ReturnScale(NamedTuple):
     @classmethod
     def create(cls, envs: int) -> "ReturnScale":
         return cls(jnp.zeros(envs), jnp.float32(0), jnp.float32(1), jnp.float32(1e-4))
-
-
-def recurrence(decay: Float[Array, "T ..."], x: Float[Array, "T ..."], reverse: bool = False):
-    """Computes yₜ = xₜ + dₜ yₜ₋₁ with y₋₁ = 0 for all t by one associative scan; from the end if `reverse`."""
-
-    def join(left, right):
-        return left[0] * right[0], right[0] * left[1] + right[1]
-
-    return prefix_scan(join, (decay, x), reverse=reverse)[1]
 
 
 def scale_rewards(

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from splagger.ppo.normalizers import ReturnScale, recurrence, scale_rewards
+from splagger.nn.scan import recurrence
+from splagger.ppo.normalizers import ReturnScale, scale_rewards
 from tests.close import assert_close
 from tests.parity.numpy_models import scaled_rewards_naive
 
