@@ -20,8 +20,9 @@ from typing import Any
 from splagger.bridges.gym.parent import end_with_parent, parent_is_gone
 from splagger.envs import Cheetah, Walker
 from splagger.envs.mujoco.simulations import THREADS, threads
-from splagger.errors import Interrupted, RunError, SettingError
+from splagger.errors import DivergedError, Interrupted, RunError, SettingError
 from splagger.files.storage import print_any_text
+from splagger.launchers.mps import mps_is_running
 from splagger.launchers.protocol import check_names, finished, has_a_name
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
@@ -59,9 +60,8 @@ class Local:
             yield from _side_by_side(runs, jobs, out, save_every)
             return
         check_largest([run for run in runs if not RunFolder(run.folder(out)).exists])
-        yield from finished(
-            lambda run=run: execute(run, out, save_every=save_every)[0] for run in runs
-        )
+        results = (lambda run=run: execute(run, out, save_every=save_every)[0] for run in runs)
+        yield from finished(results, despite=DivergedError)
 
 
 def _side_by_side(
@@ -83,7 +83,8 @@ def _side_by_side(
         submitted = [pool.submit(_train, run.arguments(), str(out), save_every) for run in runs]
         ends = futures.as_completed(submitted)
         try:
-            yield from finished(lambda one=future: RunFolder(one.result()) for future in ends)
+            results = (lambda one=future: RunFolder(one.result()) for future in ends)
+            yield from finished(results, despite=DivergedError)
         except BrokenProcessPool:
             ending.set()
             if not started.is_set():
@@ -117,18 +118,6 @@ def jobs_that_pay(runs: Sequence[Run]) -> int:
         return 1
     robots = all(isinstance(run.row.env, Cheetah | Walker) for run in runs)
     return max(PROGRAMS, int(ROBOT_PROGRAMS * threads())) if robots else PROGRAMS
-
-
-def mps_is_running() -> bool:
-    """Returns whether NVIDIA's Multi-Process Service was started on this machine."""
-    try:
-        folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
-        os.kill(int((folder / "nvidia-cuda-mps-control.pid").read_text()), 0)
-    except PermissionError:  # another user's process
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def threads_each(jobs: int) -> int:

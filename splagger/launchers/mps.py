@@ -4,8 +4,21 @@ import contextlib
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 CONTROL = "nvidia-cuda-mps-control"
+
+
+def mps_is_running() -> bool:
+    """Returns whether the service was started on this machine."""
+    try:
+        folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
+        os.kill(int((folder / f"{CONTROL}.pid").read_text()), 0)
+    except PermissionError:  # another user's process
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def start_mps() -> bool:

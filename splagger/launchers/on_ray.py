@@ -16,7 +16,7 @@ from typing import Any
 
 from splagger.errors import Interrupted, RunError, SettingError, UserError, one_line
 from splagger.launchers.local import stopped_by_signals
-from splagger.launchers.protocol import all_finished, check_names
+from splagger.launchers.protocol import check_names, finished
 from splagger.launchers.worker import Experiment, is_finished, train_here
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
@@ -63,7 +63,7 @@ class OnRay:
                 for run in runs
             ]
             try:
-                yield from all_finished(_results(ray, pending))
+                yield from finished(_results(ray, pending))
             except KeyboardInterrupt:
                 _stop(ray, pending)
                 raise Interrupted(

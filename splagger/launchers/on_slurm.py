@@ -18,7 +18,7 @@ from typing import Any
 from splagger.errors import Interrupted, RunError, SettingError, one_line
 from splagger.files.storage import write_atomically, writing
 from splagger.launchers.local import stopped_by_signals
-from splagger.launchers.protocol import all_finished, check_names
+from splagger.launchers.protocol import check_names, finished
 from splagger.launchers.slurm_job import SlurmJob
 from splagger.launchers.worker import Experiment, is_finished
 from splagger.runs.folder import RunFolder
@@ -70,7 +70,7 @@ class OnSlurm:
                 for run, experiment in zip(runs, experiments, strict=True)
             ]
             try:
-                yield from all_finished(_results(jobs, runs, out, queued))
+                yield from finished(_results(jobs, runs, out, queued))
             except KeyboardInterrupt:
                 ids = " ".join(job.job_id for job in jobs)
                 raise Interrupted(

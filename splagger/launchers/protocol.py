@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from splagger.errors import DivergedError, RunError, SettingError, UserError
+from splagger.errors import RunError, SettingError, UserError
 from splagger.runs.folder import RunFolder
 from splagger.runs.run import Number, Run
 
@@ -96,25 +96,15 @@ def check_names(runs: Iterable[Run]) -> None:
             )
 
 
-def finished(results: Iterable[Callable[[], RunFolder]]) -> Iterator[RunFolder]:
-    """Yields all results. Waits for all of them before it raises that members of some run all diverged."""
-    yield from _delaying(DivergedError, results)
-
-
-def all_finished(results: Iterable[Callable[[], RunFolder]]) -> Iterator[RunFolder]:
-    """Yields all results. Waits for all of them before it raises any error that a user can fix."""
-    yield from _delaying(UserError, results)
-
-
-def _delaying(
-    kind: type[UserError], results: Iterable[Callable[[], RunFolder]]
+def finished(
+    results: Iterable[Callable[[], RunFolder]], despite: type[UserError] = UserError
 ) -> Iterator[RunFolder]:
-    """Yields all results; errors of a kind are raised at the end, as one."""
+    """Yields all results; errors of the kind `despite`, by default all that a user can fix, are raised at the end, as one."""
     errors = []
     for result in results:
         try:
             yield result()
-        except kind as error:
+        except despite as error:
             errors.append(error)
     if errors:
         kinds = {type(error) for error in errors}

@@ -13,7 +13,7 @@ from splagger.launchers import api, on_slurm, parse, train_all
 from splagger.launchers.local import Local
 from splagger.launchers.on_ray import OnRay
 from splagger.launchers.on_slurm import OnSlurm
-from splagger.launchers.protocol import all_finished
+from splagger.launchers.protocol import finished
 from splagger.runs.folder import RunFolder
 from tests.tiny import BATCH, SETTINGS, UPDATES, tiny
 
@@ -202,8 +202,8 @@ def test_errors_on_a_cluster_are_raised_once_all_runs_have_ended():
     results = [lambda: fail(RunError("a")), lambda: good, lambda: fail(DivergedError("b"))]
     found = []
     with pytest.raises(RunError, match=r"a \| b"):
-        found.extend(all_finished(results))
+        found.extend(finished(results))
     with pytest.raises(DivergedError, match="b"):
-        list(all_finished(results[1:]))
+        list(finished(results[1:]))
     with pytest.raises(ZeroDivisionError):
-        list(all_finished([lambda: 1 / 0, *results]))
+        list(finished([lambda: 1 / 0, *results]))
