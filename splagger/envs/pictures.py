@@ -70,8 +70,8 @@ def _corridor(canvas, length, position, signals, left, pitch):
             canvas.text(x + width / 2, 214, str(cell), 13, SOFT, "mm")
 
 
-def _doors(canvas, x, door_up, reward):
-    """Draws the junction at x, its two doors and the last reward, unless that is None or 0."""
+def _doors(canvas, x, door_up):
+    """Draws the junction at x and its two doors."""
     canvas.box(x, 98, 40, 128, CELL)
     for y, name, correct in ((78, "up", door_up), (228, "down", not door_up)):
         canvas.box(x - 14, y, 68, 18, WALL)
@@ -80,9 +80,6 @@ def _doors(canvas, x, door_up, reward):
             canvas.star(x + 74, y + 9)
             canvas.text(x + 90, y + 1, "correct door", 14)
             canvas.text(x + 90, y + 18, "hidden from the agent", 12, SOFT)
-    if reward:
-        canvas.box(x + 68, 147, 116, 30, GREEN if reward > 0 else RED, radius=15)
-        canvas.text(x + 126, 162, f"reward {reward:+g}", 17, PAPER, "mm")
 
 
 def _tmaze_legend(canvas, noise):
@@ -104,23 +101,20 @@ def tmaze(
     episode,
     episodes,
     noise,
-    last_reward=None,
-    decided=None,
     title="T-Maze",
     unit="episode",
 ) -> np.ndarray:
-    """Returns an image of a T-Maze, [300, 960, 3]; signals and the chosen door are +1 (True) up, -1 down."""
+    """Returns an image of a T-Maze, [300, 960, 3]; signals are +1 up, -1 down."""
     canvas = Canvas(960, 300)
     canvas.heading(title, f"{unit} {episode}/{episodes}", f"step {position}")
     pitch = min(72, 690 / (length - 1))
     left = max(32, (740 - pitch * (length - 1)) / 2)
     junction = left + pitch * (length - 1)
     _corridor(canvas, length, position, dict(signal_cells), left, pitch)
-    _doors(canvas, junction, door_up, last_reward)
+    _doors(canvas, junction, door_up)
     _tmaze_legend(canvas, noise)
-    inside = position < length - 1 and decided is None
-    y = 162 if decided is None else 118 if decided > 0 else 206
-    canvas.agent(left + (position + 0.5) * pitch - 1 if inside else junction + 20, y)
+    x = left + (position + 0.5) * pitch - 1 if position < length - 1 else junction + 20
+    canvas.agent(x, 162)
     return np.array(canvas.page.reduce(2))
 
 
