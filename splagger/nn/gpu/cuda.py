@@ -17,6 +17,7 @@ from pathlib import Path
 import jax
 
 from splagger.errors import SettingError
+from splagger.files.cache import cache_folder
 from splagger.nn.gpu.number_types import on_gpu
 
 SWITCH, VALUES = "SPLAGGER_KERNELS", ("auto", "on", "off")
@@ -49,6 +50,11 @@ def switch() -> str:
 def is_hopper() -> bool:
     """Returns whether the first local device is a Hopper GPU."""
     return getattr(jax.local_devices()[0], "compute_capability", "") == "9.0"
+
+
+def available(source: Path, targets: Sequence[str]) -> bool:
+    """Returns whether the device is a Hopper GPU, and the kernels `targets` of a source compile for it."""
+    return on_gpu() and is_hopper() and register(source, targets, "90a")
 
 
 @ft.cache
@@ -88,9 +94,8 @@ def _compiled(source: Path, compiler: str, architecture: str) -> Path:
     ]
     sources = source.read_bytes() + HEADER.read_bytes()
     identity = sources + " ".join([compiler, jax.__version__, *options]).encode()
-    base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     name = f"{source.stem}-{hashlib.sha256(identity).hexdigest()[:16]}.so"
-    target = base / "splagger" / "cuda" / name
+    target = cache_folder() / "cuda" / name
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:

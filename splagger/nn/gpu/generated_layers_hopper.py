@@ -7,6 +7,7 @@ The kernels read a right factor [inner, columns] in chunks of 64 × 128. A chunk
 × 8 inner numbers. XLA reorders a factor when it rounds it.
 """
 
+import functools as ft
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from jaxtyping import Array, Float, Shaped
 from splagger.nn.gpu import cuda
 from splagger.nn.gpu.batching import one_call_per_run
 from splagger.nn.gpu.generated_layers import Kernels
-from splagger.nn.gpu.number_types import HALF, on_gpu, rounded
+from splagger.nn.gpu.number_types import HALF, rounded
 
 SOURCE = Path(__file__).with_suffix(".cu")
 TARGETS = (
@@ -34,9 +35,7 @@ SIZES, MOST_TERMS, MOST_SAMPLES = (128, 256), 64, 6_000
 ACTING_SIZES, ACTING_TERMS, MOST_OUTPUTS, ACTING_ROWS = (256, 256, 128), 26, 8, 16
 
 
-def available() -> bool:
-    """Returns whether the device is a Hopper GPU, and the kernels compile for it."""
-    return on_gpu() and cuda.is_hopper() and cuda.register(SOURCE, TARGETS, "90a")
+available = ft.partial(cuda.available, SOURCE, TARGETS)
 
 
 def fits(samples: int, inputs: int, terms: int, outputs: int) -> bool:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Shaped
 from splagger.nn.cells import GRUWeights
 from splagger.nn.gpu import cuda
 from splagger.nn.gpu.batching import one_call_per_run
-from splagger.nn.gpu.number_types import HALF, matmul, on_gpu, rounded
+from splagger.nn.gpu.number_types import HALF, matmul, rounded
 from splagger.nn.gpu.recurrence import empty_if
 
 SOURCE = Path(__file__).with_suffix(".cu")
@@ -31,9 +31,7 @@ SEGMENTS = 4  # parallel segments of a sequence, cut at steps where all sequence
 MOST_STEPS = 4096  # one mask per step is kept in shared memory
 
 
-def available() -> bool:
-    """Returns whether the device is a Hopper GPU, and the kernels compile for it."""
-    return on_gpu() and cuda.is_hopper() and cuda.register(SOURCE, TARGETS, "90a")
+available = ft.partial(cuda.available, SOURCE, TARGETS)
 
 
 def fits(steps: int, rows: int, width: int, inputs: int) -> bool:

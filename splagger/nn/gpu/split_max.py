@@ -13,15 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from splagger.nn.gpu import cuda
-from splagger.nn.gpu.number_types import on_gpu
 
 SOURCE = Path(__file__).with_suffix(".cu")
 TARGETS = "splagger_split_max", "splagger_split_max_keeping", "splagger_split_max_backward"
 
 
-def available() -> bool:
-    """Returns whether the device is a Hopper GPU, and the kernels compile for it."""
-    return on_gpu() and cuda.is_hopper() and cuda.register(SOURCE, TARGETS, "90a")
+available = ft.partial(cuda.available, SOURCE, TARGETS)
 
 
 def unroll(
