@@ -17,7 +17,7 @@ from splagger.envs import AbstractMetaEnv
 from splagger.errors import SettingError
 from splagger.ppo.evaluation import episode_returns
 from splagger.ppo.train import FRESH_STREAM
-from splagger.ranges import Integer, check
+from splagger.ranges import Integer, TaskSeed, check
 from splagger.training.compiler import set_up_compiler
 
 MOST_TASKS = 10_000_000
@@ -43,13 +43,11 @@ def evaluate(
     """
     player = as_player(player)
     check("tasks", tasks, Integer)
-    check("seed", seed, Integer)
+    check("seed", seed, TaskSeed)
     if tasks < 2:
         raise SettingError(f"an interval needs at least 2 tasks, got {tasks}")
     if tasks > MOST_TASKS:
         raise SettingError(f"an evaluation has at most {MOST_TASKS:,} tasks, got {tasks:,}")
-    if not 0 <= seed < 2**31:
-        raise SettingError(f"seed must be between 0 and 2³¹ - 1, got {seed}")
     env = player.environment("evaluating")
     set_up_compiler()
     batch = min(tasks, env.max_parallel)

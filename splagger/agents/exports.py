@@ -1,6 +1,7 @@
 """Agents in one file each: saved with all that they need to act, and loaded without running what a file names."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,7 +170,7 @@ def _player_without_env(
     if plain(described) != saved.plan.get("method"):
         raise RunError(f"{path} was made with another method than {described.name!r}")
     parts = _read_agent(path, file, described, network, saved.interface.sizes())
-    interface = saved.interface.without_env(missing)
+    interface = replace(saved.interface, missing=missing)
     return Player(*parts, interface, saved.point, path=path)
 
 

@@ -1,6 +1,6 @@
 """What an agent must know about its environment to act without it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from splagger.bridges.gym.space_data import (
     to_action,
 )
 from splagger.envs import AbstractMetaEnv
-from splagger.errors import RunError, SettingError
+from splagger.errors import SettingError
 from splagger.images import Image, images_from_json
 from splagger.spaces import ActionSpace, Continuous, Discrete, MultiDiscrete
 
@@ -37,10 +37,6 @@ class SavedInterface:
     actions: SpaceData | None = None
     missing: str = ""
     images: tuple[Image, ...] = ()
-
-    def without_env(self, missing: str) -> "SavedInterface":
-        """Returns a copy that says why there is no environment."""
-        return replace(self, missing=missing)
 
     def sizes(self) -> Interface:
         return Interface(self.obs_size, self.space, self.horizon, self.images)
@@ -128,10 +124,3 @@ def interface_of(env: AbstractMetaEnv) -> SavedInterface:
         spaces = found.observations, found.actions
     sizes = env.obs_size, env.space, env.horizon, env.episodes
     return SavedInterface(*sizes, *spaces, images=env.images)
-
-
-def needs_env(env: AbstractMetaEnv | SavedInterface, purpose: str) -> AbstractMetaEnv:
-    """Returns an environment; raises a RunError that says how to get it if the agent was loaded without one."""
-    if isinstance(env, SavedInterface):
-        raise RunError(f"{purpose} needs the agent's environment, but {env.missing}")
-    return env

@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from splagger.agent import Actor, Agent, Normalizers
-from splagger.agents.interface import SavedInterface, needs_env
+from splagger.agents.interface import SavedInterface
 from splagger.bridges import HostMetaEnv, resolve
 from splagger.envs import AbstractMetaEnv
-from splagger.errors import SettingError, kind_of
+from splagger.errors import RunError, SettingError, kind_of
 from splagger.memory import Transition
 from splagger.methods import METHODS
 from splagger.ppo.train import NOISE_STREAM
@@ -71,7 +71,9 @@ class Player:
 
     def environment(self, purpose: str) -> AbstractMetaEnv:
         """Returns the environment; raises a RunError that begins with `purpose` if the player has only its interface."""
-        return needs_env(self.env, purpose)
+        if isinstance(self.env, SavedInterface):
+            raise RunError(f"{purpose} needs the agent's environment, but {self.env.missing}")
+        return self.env
 
     def wrap(self, env: Any) -> Any:
         """Returns a Gymnasium environment of yours as this agent plays it, see `splagger.bridges.gym.task_episodes`.

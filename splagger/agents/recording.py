@@ -16,6 +16,7 @@ from splagger.envs.meta import MetaEnv
 from splagger.errors import RunError, SettingError
 from splagger.files.storage import write_output, writing
 from splagger.ppo.train import FRESH_STREAM
+from splagger.ranges import TaskSeed, check
 
 STRIP = 26  # pixels below each picture, for the caption
 PAUSE = 8  # frames that the end of an episode is shown
@@ -24,8 +25,7 @@ PAUSE = 8  # frames that the end of an episode is shown
 @unwrapped_errors()
 def record(player: Player, seed: int = 0) -> tuple[list[np.ndarray], float]:
     """Plays one meta-episode; returns captioned pictures [H, W, 3] and the agent's cumulative return."""
-    if not 0 <= seed < 2**31:
-        raise SettingError(f"task_seed must be between 0 and 2³¹ - 1, got {seed}")
+    check("task_seed", seed, TaskSeed)
     player = as_player(player)
     before, player._key = player._key, random_key(seed)  # of sampled latents
     try:
