@@ -46,6 +46,17 @@ def duration_in_words(seconds: float | int) -> str:
     return f"{max(1, seconds):.0f} s"
 
 
+def clock(seconds: float | int) -> str:
+    """Returns a time as hours, minutes and seconds.
+
+    >>> clock(59.7), clock(3600 * 26 + 61)
+    ('1:00', '26:01:01')
+    """
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d}"
+
+
 def listed(items: Iterable[str], most: int = 3) -> str:
     """Returns at most so many items, and the number of the others.
 

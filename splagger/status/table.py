@@ -6,7 +6,7 @@ from pathlib import Path
 
 from splagger.runs.record import COMPACT_NETWORK, as_text
 from splagger.status.row import STATES, Row
-from splagger.tables import Table, differing
+from splagger.tables import Table, clock, differing
 from splagger.zoo.recipes import COMPACT
 
 HEAD = (
@@ -58,20 +58,9 @@ def _default(row: Row, name: str) -> str:
     return as_text(COMPACT[name]) if is_compact else "default"
 
 
-def duration(seconds: float | int) -> str:
-    """Returns a time as hours, minutes and seconds.
-
-    >>> duration(59.7), duration(3600 * 26 + 61)
-    ('1:00', '26:01:01')
-    """
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d}"
-
-
 def _cells(row: Row, settings: str) -> tuple[str, ...]:
     speed = "" if row.frames_per_second is None else f"{row.frames_per_second:,.0f}"
-    left = "" if row.eta is None else duration(row.eta)
+    left = "" if row.eta is None else clock(row.eta)
     runs = str(row.members) if row.members else ""
     done = f"{row.progress:.0%}"
     name = row.env, row.method, settings

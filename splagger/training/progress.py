@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from splagger.runs.run import Point
+from splagger.tables import clock
 
 
 class Silent:
@@ -90,9 +91,7 @@ class Lines(Silent):
     def remaining(self, update, frames, rate) -> str:
         """Returns the remaining time at this speed: "8:03:20 to go"."""
         left = int((self.updates - update) / max(update, 1) * frames * self.members / rate)
-        minutes, seconds = divmod(left, 60)
-        hours, minutes = divmod(minutes, 60)
-        return (f"{hours}:{minutes:02d}" if hours else f"{minutes}") + f":{seconds:02d} to go"
+        return f"{clock(left)} to go"
 
 
 class LiveView(Lines):
