@@ -266,21 +266,14 @@ def build(
     )
     decoder = None
     if method.reconstruct:
-        parts = interface, network, vision(decoder_key)
-        decoder = _decoder(decoder_key, memory.output_size, *parts)
+        decoder = Decoder.create(
+            decoder_key,
+            memory.output_size // 2,
+            obs_size,
+            space,
+            network.embedding,
+            network.decoder_hidden,
+            network.decoder_predicts_state,
+            vision(decoder_key),
+        )
     return Agent(memory, method.latent, policy, decoder, space)
-
-
-def _decoder(
-    key, output_size: int, interface: Interface, network: Network, vision: Vision
-) -> Decoder:
-    return Decoder.create(
-        key,
-        output_size // 2,
-        interface.obs_size,
-        interface.space,
-        network.embedding,
-        network.decoder_hidden,
-        network.decoder_predicts_state,
-        vision,
-    )
