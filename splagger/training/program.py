@@ -131,9 +131,7 @@ def spread(program: Program, points: Sequence[Point]) -> Program:
     """
     size = len(points)
     rows = np.array(hosts.share(range(size)))
-    example = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), program.example
-    )
+    example = resized(program.example, size)
 
     def gathered(arrays):
         parts = hosts.gather(arrays)
@@ -151,6 +149,12 @@ def spread(program: Program, points: Sequence[Point]) -> Program:
         example=example,
         bind=lambda points: spread(program.bind(hosts.share(points)), points),
     )
+
+
+def resized(example: Any, size: int) -> Any:
+    """Returns the shapes of a state of `size` members, given those of some number of members."""
+    one = lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype)  # noqa: E731
+    return jax.tree.map(one, example)
 
 
 def compile_here(config: Config, points: Sequence[Point]) -> Program:

@@ -17,7 +17,7 @@ import numpy as np
 from splagger.runs.axes import RACE_AT, RACE_MARGIN, SETTINGS
 from splagger.runs.named_arrays import named_leaves
 from splagger.runs.run import Point, Run
-from splagger.training.program import Program
+from splagger.training.program import Program, resized
 
 
 def clearly_behind(curves: Mapping[Any, np.ndarray], margin: float = RACE_MARGIN) -> list[Any]:
@@ -133,13 +133,14 @@ def join(program: Program, groups: Sequence[Sequence[Point]]) -> Program:
             for i, part in enumerate(parts)
         ]
 
-    example = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct((size * len(groups), *leaf.shape[1:]), leaf.dtype),
-        program.example,
+    return program._replace(
+        init=lambda: [part.init() for part in parts],
+        evaluate=evaluate,
+        block=block,
+        pack=pack,
+        unpack=unpack,
+        example=resized(program.example, size * len(groups)),
     )
-    init = lambda: [part.init() for part in parts]  # noqa: E731
-    whole = (init, evaluate, block, program.compile, pack, unpack, example)
-    return Program(*whole, program.bind)
 
 
 def _joined(metrics: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
