@@ -23,10 +23,10 @@ def sha256(data: bytes | str) -> str:
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
-def digest_of(data: dict[str, Any]) -> str:
+def json_digest(data: dict[str, Any]) -> str:
     """Returns the digest of JSON data; neither the order of the names nor whitespace changes it.
 
-    >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1})
+    >>> json_digest({"a": 1, "b": [2]}) == json_digest({"b": [2], "a": 1})
     True
     """
     return sha256(json.dumps(data, sort_keys=True, separators=(",", ":")))

@@ -1,7 +1,6 @@
 """Objects of other libraries and of users as plain data: all that may change what an environment does."""
 
 import functools as ft
-import hashlib
 import json
 import logging
 import os
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from splagger.files.storage import warn
+from splagger.files.storage import sha256, warn
 from splagger.identity.code import (
     function_of,
     is_from_this_package,
@@ -226,7 +225,7 @@ def _library(named: Any) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
+    return sha256(text)[:10]
 
 
 def _text(data: Any) -> str:

@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools as ft
-import hashlib
 import json
 import typing
 from collections.abc import Iterator
 from typing import Any
 
 from splagger.errors import SettingError
+from splagger.files.storage import sha256
 from splagger.identity.code import function_of, is_from_this_package
 from splagger.identity.content import Content, code_of
 from splagger.ranges import type_hints
@@ -107,8 +107,7 @@ def _excerpt(value: Any, other: Any, length: int = 60) -> str:
 
 def digest_of(description: dict[str, Any]) -> str:
     """Returns ten hexadecimal digits; equal descriptions have equal digests."""
-    text = json.dumps(description, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
+    return sha256(json.dumps(description, sort_keys=True))[:10]
 
 
 @ft.cache

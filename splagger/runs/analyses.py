@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from splagger.errors import RunError
-from splagger.files.storage import digest_of, sha256, write_atomically, writing
+from splagger.files.storage import json_digest, sha256, write_atomically, writing
 from splagger.runs.record import DIGEST
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def write_analysis(folder: Path, rows: Iterable[Value], description: dict[str, A
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / VALUES, text.getvalue())
         complete = description | {VALUES_DIGEST: sha256(text.getvalue())}
-        complete = {DIGEST: digest_of(complete)} | complete
+        complete = {DIGEST: json_digest(complete)} | complete
         write_atomically(folder / DESCRIPTION, json.dumps(complete, indent=2) + "\n")
 
 
@@ -108,7 +108,7 @@ def _description(folder: str | Path) -> dict[str, Any]:
     # Analyses of version 0.1 have no digests. Those with one of them must have both.
     rest = {name: value for name, value in found.items() if name != DIGEST}
     digest = found.get(DIGEST, "" if VALUES_DIGEST in found else None)
-    if digest not in (None, digest_of(rest)) or (digest and VALUES_DIGEST not in found):
+    if digest not in (None, json_digest(rest)) or (digest and VALUES_DIGEST not in found):
         raise _damaged(path, "its content is not what was written")
     return found
 

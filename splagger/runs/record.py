@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from splagger.errors import RunError, one_line
-from splagger.files.storage import digest_of
+from splagger.files.storage import json_digest
 from splagger.identity import NEWER_FIELDS
 from splagger.runs.axes import AXES
 from splagger.zoo.recipes import COMPACT
@@ -95,7 +95,7 @@ class RunRecord:
     def to_json(self) -> str:
         """Returns the text of run.json, whose field "sha256" is the digest of all others."""
         data = {"run" if k == "plan" else k: v for k, v in vars(self).items()}
-        return json.dumps({DIGEST: digest_of(data)} | data, indent=2) + "\n"
+        return json.dumps({DIGEST: json_digest(data)} | data, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, path: Path) -> "RunRecord":
@@ -108,7 +108,7 @@ class RunRecord:
             raise _damaged(path, "it is not a JSON object")
         # Records of version 0.1 have no digests. Those with one of them must have both.
         digest = data.pop(DIGEST, "" if "curves_sha256" in data else None)
-        if digest not in (None, digest_of(data)):
+        if digest not in (None, json_digest(data)):
             raise _damaged(path, "its content is not what was written")
         for name, names in (("run", ()), ("arguments", ("env", "method"))):
             part = data.get(name)

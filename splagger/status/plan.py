@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from splagger.errors import RunError, one_line
 from splagger.files.processes import Process, this_process
-from splagger.files.storage import digest_of, write_atomically, writing
+from splagger.files.storage import json_digest, write_atomically, writing
 from splagger.runs.record import in_words, is_name
 
 PLANS = "plans"
@@ -59,7 +59,7 @@ def write_plan(out: str | Path, runs: Sequence[Any], launcher: str = "local") ->
         for run in runs
     ]
     rows = [one._asdict() for one in planned]
-    path = Path(out) / PLANS / f"{digest_of({'runs': rows})[:12]}.json"
+    path = Path(out) / PLANS / f"{json_digest({'runs': rows})[:12]}.json"
     data = {"launcher": launcher, "process": this_process()._asdict(), "runs": rows}
     with writing(f"to {out}", "choose another --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
