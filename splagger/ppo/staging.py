@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-INLINED = ("jit", "pjit", "closed_call")
+INLINED = ("jit", "closed_call")
 
 
 class _Operation(NamedTuple):
@@ -93,9 +93,7 @@ def _evaluate(operations, known: dict[int, Any], wanted) -> list[Any]:
     for equation, inputs, outputs in operations:
         primitive = equation.primitive
         parameters = primitive.get_bind_params(equation.params)
-        # Before version 0.10, JAX also returned functions here.
-        functions, parameters = parameters if isinstance(parameters, tuple) else ((), parameters)
-        result = primitive.bind(*functions, *map(read, inputs), **parameters)
+        result = primitive.bind(*map(read, inputs), **parameters)
         results = result if primitive.multiple_results else [result]
         known |= dict(zip(outputs, results, strict=True))
     return [read(x) for x in wanted]
