@@ -41,7 +41,7 @@ def _parts(config: Config, key) -> dict[str, Any]:
     actors, rollout = collect(config.env, state.agent, state.normalizers, state.actors, keys)
     _, batch = train.advantages(config.ppo, state, actors, rollout)
     index = jnp.zeros(config.ppo.batch // config.ppo.minibatches, jnp.int32)
-    loss = ft.partial(train._ppo_loss, config, tunables, state, rollout, batch, index)
+    loss = ft.partial(train.ppo_loss, config, tunables, state, rollout, batch, index)
     return {
         "state": state,
         "agent": state.agent,

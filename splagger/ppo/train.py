@@ -193,7 +193,7 @@ def ppo_epochs(
 
     def minibatch(carry, index):
         agent, optimizers = carry
-        loss = ft.partial(_ppo_loss, config, tunables, state, rollout, batch, index)
+        loss = ft.partial(ppo_loss, config, tunables, state, rollout, batch, index)
         grads, metrics = jax.grad(loss, has_aux=True)((agent.memory, agent.policy))
         with jax.named_scope("adam"):
             steps, encoder_state = encoder.update(grads[0], optimizers.encoder)
@@ -215,7 +215,7 @@ def ppo_epochs(
     return state._replace(agent=agent, optimizers=optimizers), means
 
 
-def _ppo_loss(config, tunables, state, rollout, batch, index, params):
+def ppo_loss(config, tunables, state, rollout, batch, index, params):
     """Returns (loss, metrics) of the steps at `index`; the gradient flows through the whole rollout."""
     ppo = config.ppo
     agent = replace(state.agent, memory=params[0], policy=params[1], decoder=None)
