@@ -4,7 +4,7 @@ import contextlib
 import math
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -66,6 +66,12 @@ OnMetrics = Callable[[dict[str, Any]], Any]
 class Execution:
     """Training of a run from its start or last checkpoint to its end or an interruption."""
 
+    program: Program  # of the members that still train
+    state: States | None = None  # of the same members; None before the run begins
+    events: EventFiles | None = None  # in the first process only
+    update, seconds = 0, 0.0
+    saved: int | None = None  # the update of the last checkpoint
+
     def __init__(
         self,
         run: Run,
@@ -73,18 +79,15 @@ class Execution:
         record: RunRecord,
         save_every: Number,
         view: progress.Silent,
-        on_metrics: OnMetrics | None = None,
-        reporter: Reporter | None = None,
+        on_metrics: OnMetrics | None,
+        reporter: Reporter | None,
     ):
         self.run, self.folder, self.record = run, folder, record
-        self.reporter = reporter
-        self.on_metrics = on_metrics
         self.view, self.save_every = view, save_every
+        self.on_metrics, self.reporter = on_metrics, reporter
         self.config, self.race = run.config, Race(run)
         self.rows: list[dict[str, Any]] = []
-        self.health = Health(run.config, run.points, self.run.member, view)
-        self.update, self.seconds = 0, 0.0
-        self.saved: int | None = None  # the update of the last checkpoint
+        self.health = Health(run.config, run.points, run.member, view)
 
     @property
     def points(self) -> list[Point]:
@@ -94,28 +97,31 @@ class Execution:
     def work(self) -> None:
         """Trains to the end; on a signal, saves and raises `Interrupted`."""
         self.group = compile_grid(self.config, self.race.groups[0])
-        program, state = self._resume(self.race.program(self.group))
-        self._note_snapshots(program)
-        events = self._events() if hosts.is_first() else None
+        self.program = self.race.program(self.group)
+        self._resume()
+        self._note_snapshots()
+        if hosts.is_first():
+            with writing_run(self.folder):
+                events = self.folder.path / EVENTS
+                self.events = EventFiles(events, self.run.points, self._frames())
         with StopRequest(self.view) as stop:  # also of further signals while it saves
-            self._work(program, state, events, stop)
+            self._work(stop)
 
-    def _work(
-        self, program: Program, state: States | None, events: EventFiles | None, stop: StopRequest
-    ) -> None:
+    def _work(self, stop: StopRequest) -> None:
         saved = time.monotonic()
         try:
             with self.view:
-                needed = ("evaluate", "updates") if state else ("init", "evaluate", "updates")
-                seconds = round(stop.call(program.compile, *needed, worthwhile=False), 1)
+                needed = ["evaluate", "updates"] if self.state else ["init", "evaluate", "updates"]
+                seconds = round(stop.call(self.program.compile, *needed, worthwhile=False), 1)
                 self.record = replace(self.record, compile_seconds=seconds)
                 self.view.begin(seconds)
-                state = state or self._begin(program, stop)
+                if self.state is None:
+                    self._begin(stop)
                 (stopped,) = hosts.anywhere(stop.requested)
                 while self.update < self.config.updates and not stopped and self.health.alive:
-                    state = self._block(program, state, events, stop)
-                    program, state = self._race(program, state)
-                    self._keep(program, state)
+                    self._block(stop)
+                    self._race()
+                    self._keep()
                     # The last checkpoint is written below: it says that the run is finished.
                     is_due = (
                         self.update < self.config.updates
@@ -123,24 +129,20 @@ class Execution:
                     )
                     stopped, is_due = hosts.anywhere(stop.requested, is_due)
                     if self.health.alive and is_due and not stopped:
-                        self._save(program.pack(state))
+                        self._save()
                         saved = time.monotonic()
                         (stopped,) = hosts.anywhere(stop.requested)
         except AbandonedError:
             raise Interrupted(self._kept(time.monotonic() - saved), abandoned=True) from None
         if not self.health.alive:
             self._fail()
-        self._save(program.pack(state), done=self.update >= self.config.updates)
+        self._save(done=self.update >= self.config.updates)
         if stopped and self.update < self.config.updates:
             raise Interrupted("stopped and saved; the same command continues from here")
 
     def _interval(self) -> Number:
         """Returns the seconds between two checkpoints; the first one comes soon, so that a stop loses little."""
         return self.save_every if self.saved is not None else min(FIRST_SAVE, self.save_every)
-
-    def _events(self) -> EventFiles:
-        with writing_run(self.folder):
-            return EventFiles(self.folder.path / EVENTS, self.run.points, self._frames())
 
     def _kept(self, seconds: float) -> str:
         """Says what a stop without saving has kept; `seconds` is the time since the last checkpoint."""
@@ -151,48 +153,48 @@ class Execution:
             f"{self.saved} of {self.config.updates}"
         )
 
-    def _race(self, program: Program, state: Any) -> tuple[Program, Any]:
+    def _race(self) -> None:
         """Stops the members whose rate is clearly behind."""
         losers = self.race.losers(self.rows, self.update) if self.health.alive else []
         if not losers:
-            return program, state
+            return
         raced = {self.run.member(point): self.update for group in losers for point in group}
         self.record = replace(self.record, raced=self.record.raced | raced)
-        kept = self.race.stop(losers, program.pack(state))
-        self.health.keep(self.points)
-        self.view.narrow(len(self.points))
+        self._narrow(losers, self.program.pack(self.state))
         rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(group[0].rate for group in losers))
         self.view.note(
             f"race, update {self.update}: clearly behind, stopped: rate {rates}; {len(self.points)} of "
             f"{self.run.size} runs continue"
         )
-        program = self.race.program(self.group)
-        return program, program.unpack(kept)
 
-    def _begin(self, program: Program, stop: StopRequest) -> States:
-        state = stop.call(program.init)
-        metrics = stop.call(program.evaluate, state)
+    def _narrow(self, losers: Sequence[Sequence[Point]], packed: Any) -> None:
+        """Goes on without some groups; `packed` is the state of all that trained so far."""
+        kept = self.race.stop(losers, packed)
+        self.health.keep(self.points)
+        self.view.narrow(len(self.points))
+        self.program = self.race.program(self.group)
+        self.state = self.program.unpack(kept)
+
+    def _begin(self, stop: StopRequest) -> None:
+        self.state = stop.call(self.program.init)
+        metrics = stop.call(self.program.evaluate, self.state)
         self.health.check_environment(metrics)
         if not np.isfinite(metrics["return"]).any():
             raise RunError(
                 f"{self.run.row.name}: the return is {metrics['return'][0]} before any training; look for NaN or "
                 "infinity in its rewards and observations"
             )
-        self._append(metrics, None)
+        self._append(metrics)
         self.view.untrained([float(r) for r in metrics["return"]])
-        self._keep(program, state)
-        return state
+        self._keep()
 
-    def _resume(self, program: Program) -> tuple[Program, States]:
-        """Restores state, curves and progress from the last checkpoint; the state is None without one.
-
-        - `program`: that of all members. If some have stopped in a race, a smaller one is returned.
-        """
-        found = hosts.from_first(lambda: self._read(program.example))
+    def _resume(self) -> None:
+        """Restores state, curves and progress from the last checkpoint, if there is one."""
+        found = hosts.from_first(self._read)
         hosts.from_first(lambda: self._forget(-1 if found is None else found[0]))
         if found is None:
             self.record = replace(self.record, raced={})
-            return program, None
+            return
         self.update, leaves, record, curves = found
         self.saved, self.seconds = self.update, record.seconds
         self.view.note(f"continues from the checkpoint of update {self.update}")
@@ -201,18 +203,16 @@ class Execution:
             self.rows = curves[curves["update"] <= self.update].to_dict("records")
         raced = {name: u for name, u in record.raced.items() if u <= self.update}
         self.record = replace(self.record, raced=raced)
-        state = from_named_leaves(program.example, leaves)
+        packed = from_named_leaves(self.program.example, leaves)
         stopped = [g for g in self.race.groups if self.run.member(g[0]) in raced]
         if stopped:
-            state = self.race.stop(stopped, state)
-            self.health.keep(self.points)
-            self.view.narrow(len(self.points))
-            program = self.race.program(self.group)
-        return program, program.unpack(state)
+            self._narrow(stopped, packed)
+        else:
+            self.state = self.program.unpack(packed)
 
-    def _read(self, example: Any) -> tuple[int, dict[str, np.ndarray], RunRecord, Any] | None:
+    def _read(self) -> tuple[int, dict[str, np.ndarray], RunRecord, Any] | None:
         """Reads the last checkpoint: its update, arrays, record and curves."""
-        found = restore_checkpoint(self.folder, example, self.view.note)
+        found = restore_checkpoint(self.folder, self.program.example, self.view.note)
         if found is None:
             return None
         path, plan = self.folder.path, self.record.plan
@@ -224,15 +224,13 @@ class Execution:
         record = found.record or self.folder.record()
         return found.update, named_leaves(found.state), record, curves
 
-    def _block(
-        self, program: Program, state: States, events: EventFiles | None, stop: StopRequest
-    ) -> States:
+    def _block(self, stop: StopRequest) -> None:
         started = time.monotonic()
-        state, metrics = stop.call(program.block, state)
+        self.state, metrics = stop.call(self.program.block, self.state)
         elapsed = time.monotonic() - started
         self.update += self.config.ppo.eval_interval
         self.seconds += elapsed
-        self._append(metrics, events)
+        self._append(metrics)
         frames = self.config.ppo.batch * self.config.ppo.eval_interval * len(self.points)
         latest = dict(zip(self.points, map(float, metrics["return"]), strict=True))
         returns = [latest.get(point, math.nan) for point in self.run.points]
@@ -241,9 +239,8 @@ class Execution:
             updates = self.config.updates - self.update
             left = updates * self.config.ppo.batch * len(self.points)
             self.reporter.show(self.update, frames / elapsed, left)
-        return state
 
-    def _append(self, metrics: dict[str, np.ndarray], events: EventFiles | None) -> None:
+    def _append(self, metrics: dict[str, np.ndarray]) -> None:
         """Appends a row for each healthy member."""
         for point, values in self.health.check(metrics, self.update):
             row = {
@@ -255,9 +252,9 @@ class Execution:
             self.rows.append(row)
             if self.on_metrics:
                 self.on_metrics(row)
-            if events:
+            if self.events and self.update:
                 with writing_run(self.folder):
-                    events.add(point, row)
+                    self.events.add(point, row)
 
     def _forget(self, after: int) -> None:
         """Removes those snapshots of later updates that this process will make again."""
@@ -266,7 +263,7 @@ class Execution:
         with writing_run(self.folder):
             remove_snapshots(self.folder, again)
 
-    def _note_snapshots(self, program: Program) -> None:
+    def _note_snapshots(self) -> None:
         """Says how large the snapshots will be, if they are large, and if the first ones are missing."""
         if self.run.snapshot_every is None:
             return
@@ -276,15 +273,15 @@ class Execution:
             )
         left, ppo = self.config.updates - self.update, self.config.ppo
         number = 1 + min(left // ppo.eval_interval, left * ppo.batch // self.run.snapshot_every)
-        size = snapshot_size(program.example)
+        size = snapshot_size(self.program.example)
         if number * size > LARGE:
             self.view.note(f"{number:,} snapshots of {size / 1e6:,.0f} MB each")
 
-    def _keep(self, program: Program, state: States) -> None:
+    def _keep(self) -> None:
         """Writes a snapshot if one is due. It comes before the checkpoint, so that resumed runs lack none."""
         if not self.run.has_snapshot(self.update) or not self.health.alive:
             return
-        whole = self.race.whole(program.pack(state))
+        whole = self.race.whole(self.program.pack(self.state))
         if not hosts.is_first():
             return
         try:
@@ -295,14 +292,14 @@ class Execution:
                 f"no snapshot after {self._frames():,} frames: cannot write it ({reason})"
             )
 
-    def _save(self, state: Any, done: bool = False) -> None:
+    def _save(self, done: bool = False) -> None:
         """Writes a checkpoint with everything in it, then the copies of curves and record in the run folder."""
-        curves = self._describe(finished=done)
+        packed, curves = self.program.pack(self.state), self._describe(finished=done)
         if not hosts.is_first():
             return
         with writing_run(self.folder):
             if self.saved != self.update:
-                whole = self.race.whole(state)
+                whole = self.race.whole(packed)
                 save_checkpoint(self.folder, self.update, whole, self.record, curves)
                 self.saved = self.update
             self.folder.write_curves(curves)
