@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from splagger.cli.formatting import one_line
 from splagger.cli.agent_commands import Analyse, Export, Watch
 from splagger.cli.evaluate_command import Evaluate
+from splagger.cli.formatting import in_one_line
 from splagger.cli.leaderboard_command import Leaderboard
 from splagger.cli.list_commands import List, Settings, Zoo
 from splagger.cli.options import check_names, check_no_more, check_options
@@ -96,7 +96,7 @@ def _exit_codes():
         print(f"splagger: cannot write ({error.strerror})", file=sys.stderr)
         sys.exit(2)
     except UserError as error:
-        print(f"splagger: {one_line(str(error))}", file=sys.stderr)
+        print(f"splagger: {in_one_line(str(error))}", file=sys.stderr)
         sys.exit(2)
     except Interrupted as error:
         print(f"\nsplagger: {error}", file=sys.stderr)

@@ -64,7 +64,26 @@ class OtherEnv:
         return player.with_env(self.episodes, self.env, env_settings(self.set))
 
 
+@dataclass(frozen=True)
+class Member:
+    """One agent of a run."""
+
+    rate: RateOption = None
+    """Learning rate of the agent; by default that of the agent with the highest final return."""
+    seed: SeedOption = None
+    """Seed of the agent; by default that of the agent with the highest final return."""
+    at: At = None
+    trust: Trust = False
+
+    def load(self, path: Path) -> "Player":
+        """Returns this agent of the run at `path`."""
+        from splagger.agents import load
+
+        return load(path, self.rate, self.seed, trust=self.trust, at=self.at)
+
+
 Elsewhere = Annotated[OtherEnv, tyro.conf.arg(name="")]
+Chosen = Annotated[Member, tyro.conf.arg(name="")]
 
 
 @dataclass(frozen=True)
@@ -80,19 +99,14 @@ class Export:
         "agent.npz"
     )
     """The file to write."""
-    rate: RateOption = None
-    """Learning rate of the agent; by default that of the agent with the highest final return."""
-    seed: SeedOption = None
-    """Seed of the agent; by default that of the agent with the highest final return."""
+    member: Chosen = field(default_factory=Member)
     half: bool = False
     """Store the parameters in half precision (float16), which halves the file. Agents compute in float32."""
-    at: At = None
-    trust: Trust = False
 
     def __call__(self) -> None:
-        from splagger.agents import load, save_agent
+        from splagger.agents import save_agent
 
-        player = load(self.run, self.rate, self.seed, trust=self.trust, at=self.at)
+        player = self.member.load(self.run)
         save_agent(player, self.output, self.half)
         print(f"{self.output}: {which(player)}, {size_of(self.output)}")
 
@@ -112,20 +126,13 @@ class Watch:
     """The file to write."""
     task_seed: TaskSeed = 0
     """Seed of the task."""
-    rate: RateOption = None
-    """Learning rate of the agent; by default that of the agent with the highest final return."""
-    seed: SeedOption = None
-    """Seed of the agent; by default that of the agent with the highest final return."""
-    at: At = None
-    trust: Trust = False
+    member: Chosen = field(default_factory=Member)
     elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
-        from splagger.agents import load, watch
+        from splagger.agents import watch
 
-        player = self.elsewhere.of(
-            load(self.run, self.rate, self.seed, trust=self.trust, at=self.at)
-        )
+        player = self.elsewhere.of(self.member.load(self.run))
         total = watch(player, self.output, self.task_seed)
         print(f"{self.output}: a meta-episode with a return of {total:.2f}{age(player)}")
 

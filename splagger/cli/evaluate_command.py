@@ -5,9 +5,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from splagger.cli.agent_commands import At, Elsewhere, OtherEnv, RunPath, Trust, age, which
+from splagger.cli.agent_commands import Chosen, Elsewhere, Member, OtherEnv, RunPath, age, which
 from splagger.cli.formatting import show
-from splagger.cli.options import RateOption, SeedOption
 from splagger.errors import RunError, SettingError
 from splagger.ranges import Several
 from splagger.tables import Table
@@ -36,10 +35,7 @@ class Evaluate:
     """A run folder, a file written by `splagger export`, or the name of an agent in the zoo."""
     tasks: Several = 1000
     """Number of tasks, one meta-episode each."""
-    rate: RateOption = None
-    """Learning rate of the agent; by default that of the agent with the highest final return."""
-    seed: SeedOption = None
-    """Seed of the agent; by default that of the agent with the highest final return."""
+    member: Chosen = field(default_factory=Member)
     every_seed: bool = False
     """Evaluate all seeds of the best agent's rate; also print their mean with its interval over seeds."""
     every_snapshot: bool = False
@@ -48,8 +44,6 @@ class Evaluate:
     """Sample actions, as in training, instead of taking the most likely ones."""
     json: bool = False
     """Print JSON."""
-    at: At = None
-    trust: Trust = False
     elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
@@ -61,9 +55,7 @@ class Evaluate:
             self._one()
 
     def _one(self) -> None:
-        from splagger.agents import load
-
-        result = self._evaluate(load(self.run, self.rate, self.seed, trust=self.trust, at=self.at))
+        result = self._evaluate(self.member.load(self.run))
         if self.json:
             self._print_json([result])
             return
@@ -75,17 +67,17 @@ class Evaluate:
     def _every_snapshot(self) -> None:
         from splagger.agents import load, snapshots
 
-        if self.every_seed or self.at is not None:
+        if self.every_seed or self.member.at is not None:
             other = "--every-seed" if self.every_seed else "--at"
             raise SettingError(
                 f"--every-snapshot evaluates all snapshots of one agent; it takes no {other}"
             )
-        chosen: dict[str, Any] = {"rate": self.rate, "seed": self.seed}
+        chosen: dict[str, Any] = {"rate": self.member.rate, "seed": self.member.seed}
         results: dict[int, Result] = {}
         failed: dict[int, RunError] = {}
         for at in snapshots(self.run) or [0]:  # without snapshots, `load` says how to make them
             try:
-                player = load(self.run, trust=self.trust, at=at, **chosen)
+                player = load(self.run, trust=self.member.trust, at=at, **chosen)
             except RunError as error:  # damaged, or diverged by then
                 failed[at] = error
                 continue
@@ -112,9 +104,9 @@ class Evaluate:
         from splagger.agents import load_seeds
         from splagger.stats.estimates import estimate, interval
 
-        if self.rate is not None or self.seed is not None:
+        if self.member.rate is not None or self.member.seed is not None:
             raise SettingError("--every-seed evaluates the best rate; it takes no --rate or --seed")
-        results = list(map(self._evaluate, load_seeds(self.run, self.trust, self.at)))
+        results = list(map(self._evaluate, load_seeds(self.run, self.member.trust, self.member.at)))
         first, left = results[0].player, []
         if first.run is not None and first.path is not None and first.path.is_dir():
             left = sorted(set(first.run.seeds) - {r.player.point.seed for r in results})

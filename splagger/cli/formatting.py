@@ -18,10 +18,10 @@ def number(option: str, text: str) -> float:
         raise SettingError(f"{option} takes numbers or 'paper', got {text!r}{hint}") from None
 
 
-def one_line(text: str, longest: int = 1000) -> str:
+def in_one_line(text: str, longest: int = 1000) -> str:
     """Returns a message in one line; the middle of a very long one, such as of a pasted text, is left out.
 
-    >>> one_line("no method 'a\\nb'; did you mean\\nab?", 30)
+    >>> in_one_line("no method 'a\\nb'; did you mean\\nab?", 30)
     "no method 'a b' … id you mean ab?"
     """
     text = " ".join(text.splitlines())

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import tyro
 
-from splagger.cli.agent_commands import At, Elsewhere, OtherEnv, Trust
+from splagger.cli.agent_commands import Chosen, Elsewhere, Member, OtherEnv
 from splagger.cli.formatting import size_of
-from splagger.cli.options import RateOption, SeedOption, StepOption, WritableFile
+from splagger.cli.options import StepOption, WritableFile
 from splagger.ranges import TaskSeed
 
 Agents = Annotated[
@@ -41,22 +41,14 @@ class Inspect:
     """Leave out what the memory is worth, which takes most of the time."""
     no_pictures: bool = False
     """Leave out the pictures of the environment, which needs no render() then."""
-    rate: RateOption = None
-    """Learning rate of the agents; by default that of the agent with the highest final return."""
-    seed: SeedOption = None
-    """Seed of the agents; by default that of the agent with the highest final return."""
-    at: At = None
-    trust: Trust = False
+    member: Chosen = field(default_factory=Member)
     elsewhere: Elsewhere = field(default_factory=OtherEnv)
 
     def __call__(self) -> None:
-        from splagger.agents import load
         from splagger.inspection import inspect
         from splagger.inspection.api import check_players
 
-        chosen = {"trust": self.trust, "at": self.at}
-        found = (load(path, self.rate, self.seed, **chosen) for path in self.agents)
-        players = [self.elsewhere.of(player) for player in found]
+        players = [self.elsewhere.of(self.member.load(path)) for path in self.agents]
         check_players(players)
         worth = not self.no_interventions
         print("playing a task" + " and interventions on the memory" * worth + " …", file=sys.stderr)

@@ -138,38 +138,35 @@ def settings_of(group: str, owner: Any) -> Iterator[tuple[str, str, str, str]]:
     for name, hint in types.items():
         if (group, name) == ("method", "name") or name in getattr(owner, "IDENTITY", ()):
             continue
-        value, kind = getattr(owner, name), kind_of(hint)
-        if kind:
-            yield f"{group}.{name}", kind, as_text(value), meanings.get(name, "")
+        value, values = getattr(owner, name), values_of(hint)
+        if values:
+            yield f"{group}.{name}", values, as_text(value), meanings.get(name, "")
         elif group.startswith("method"):  # its aggregator, aggregators inside of it, and its latent
             yield from settings_of(f"{group}.{name}", value)
 
 
-def kind_of(hint: Any) -> str:
+def values_of(hint: Any) -> str:
     """Returns the allowed values of a type in words; empty if a text cannot give one.
 
     >>> from splagger.ranges import Count
-    >>> kind_of(Count | None)
+    >>> values_of(Count | None)
     'int ≥ 1, none'
     """
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         ranges = [rule for rule in hint.__metadata__ if isinstance(rule, Range)]
-        return kind_of(options[0]) + (_bounds(ranges[-1]) if ranges else "")
+        return values_of(options[0]) + (_bounds(ranges[-1]) if ranges else "")
     if origin in (types.UnionType, typing.Union):
-        return ", ".join(filter(None, (_option(option) for option in options)))
+        named = ("none" if option is type(None) else values_of(option) for option in options)
+        return ", ".join(filter(None, named))
     if origin is tuple:
         if options[-1:] != (...,):
-            return ",".join(map(kind_of, options))
-        inner = kind_of(options[0])
+            return ",".join(map(values_of, options))
+        inner = values_of(options[0])
         return f"{inner}, …" if inner else ""
     if hasattr(hint, "_fields"):
         return ",".join(hint._fields)
     return hint.__name__ if hint in (bool, int, float, str) else ""
-
-
-def _option(hint: Any) -> str:
-    return "none" if hint is type(None) else kind_of(hint)
 
 
 def _bounds(limits: Range) -> str:

@@ -16,6 +16,7 @@ from splagger.stats.estimates import (
 )
 from splagger.stats.evidence import Evidence
 from splagger.stats.recorded import RecordedRun, relative
+from splagger.stats.returns import REFERENCE
 from splagger.stats.selection import Chosen
 from splagger.stats.variants import Variant, variants
 from splagger.tables import listed
@@ -23,7 +24,6 @@ from splagger.tables import listed
 if TYPE_CHECKING:
     import pandas
 
-DEFAULT_REFERENCE = "splagger"
 BEGUN = 0.1  # of the frames of others: an unfinished run with less is not compared
 
 
@@ -126,7 +126,7 @@ def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
 
 def _reference(rivals: list[Variant], name: str | None) -> Variant | None:
     """Returns the variant called `name`, None if there is none; without a name, SplAgger or else the best."""
-    named = [v for v in rivals if v.method == (name or DEFAULT_REFERENCE)]
+    named = [v for v in rivals if v.method == (name or REFERENCE)]
     if named or name is None:
         return (named or rivals)[0]
     return None
