@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from splagger.envs.classic.references import POLICIES, estimate, label, scripted
+from benchmarks.scripted.references import POLICIES, estimate, label, scripted
 from splagger.registry import ENVS
 
 RESULT = Path(__file__).parent / "results" / "references.json"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from benchmarks.references import RESULT
+from benchmarks.scripted.gittins import bayes_optimal_return, gittins_indices
+from benchmarks.scripted.policies import Forgetful, steps_toward
+from benchmarks.scripted.references import meta_returns, scripted
+from benchmarks.scripted.searching import OPTIMAL_TOURS, optimal_grid_return
 from splagger import ENVS
-from splagger.envs.classic.gittins import bayes_optimal_return, gittins_indices
-from splagger.envs.classic.policies import Forgetful, steps_toward
-from splagger.envs.classic.references import meta_returns, scripted
-from splagger.envs.classic.searching import OPTIMAL_TOURS, optimal_grid_return
 from splagger.paper_numbers import PROTOCOLS
 
 CLASSIC = tuple(name for name, row in ENVS.items() if row.classic)

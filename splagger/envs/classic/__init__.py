@@ -1,4 +1,4 @@
-"""Tasks of the meta-RL literature that are not in the paper, with scripted policies and their returns."""
+"""Tasks of the meta-RL literature that are not in the paper."""
 
 from splagger.envs.classic.bandit import Bandit as Bandit
 from splagger.envs.classic.goal_grid import GoalGrid as GoalGrid

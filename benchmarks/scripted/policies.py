@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from splagger.envs.classic.gittins import gittins_indices
+from benchmarks.scripted.gittins import gittins_indices
 from splagger.envs.classic.goal_grid import MOVES
 from splagger.spaces import ActionSpace, Discrete
 

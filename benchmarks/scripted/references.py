@@ -11,11 +11,7 @@ import jax
 import jax.random as jr
 import numpy as np
 
-from splagger.envs.classic.bandit import Bandit
-from splagger.envs.classic.goal_grid import GoalGrid
-from splagger.envs.classic.key_to_door import KeyToDoor
-from splagger.envs.classic.point_robot import PointRobot
-from splagger.envs.classic.policies import (
+from benchmarks.scripted.policies import (
     Gittins,
     Planner,
     Policy,
@@ -24,7 +20,11 @@ from splagger.envs.classic.policies import (
     Thompson,
     Uniform,
 )
-from splagger.envs.classic.searching import OPTIMAL_TOURS, KeySearcher, Searcher
+from benchmarks.scripted.searching import OPTIMAL_TOURS, KeySearcher, Searcher
+from splagger.envs.classic.bandit import Bandit
+from splagger.envs.classic.goal_grid import GoalGrid
+from splagger.envs.classic.key_to_door import KeyToDoor
+from splagger.envs.classic.point_robot import PointRobot
 from splagger.envs.classic.tabular import TabularMDP
 from splagger.envs.endless import EndlessTMaze
 from splagger.envs.meta import MetaEnv

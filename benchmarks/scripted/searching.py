@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from benchmarks.scripted.policies import Policy, steps_toward
 from splagger.envs.classic.goal_grid import MOVES
-from splagger.envs.classic.policies import Policy, steps_toward
 
 # The first two episodes of an optimal search of VariBAD's 5 × 5 grid, as cells. The first tour visits 14 possible
 # goals in a row, and the second reaches the other seven at the earliest possible steps.

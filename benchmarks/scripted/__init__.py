@@ -1,0 +1,1 @@
+"""Scripted policies for the classic tasks, and their returns, which learned agents are compared with."""
