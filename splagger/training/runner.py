@@ -121,7 +121,7 @@ class Execution:
                 while self.update < self.config.updates and not stopped and self.health.alive:
                     self._block(stop)
                     self._race()
-                    self._keep()
+                    self._save_snapshot()
                     # The last checkpoint is written below: it says that the run is finished.
                     is_due = (
                         self.update < self.config.updates
@@ -133,7 +133,7 @@ class Execution:
                         saved = time.monotonic()
                         (stopped,) = hosts.anywhere(stop.requested)
         except AbandonedError:
-            raise Interrupted(self._kept(time.monotonic() - saved), abandoned=True) from None
+            raise Interrupted(self._lost(time.monotonic() - saved), abandoned=True) from None
         if not self.health.alive:
             self._fail()
         self._save(done=self.update >= self.config.updates)
@@ -144,8 +144,8 @@ class Execution:
         """Returns the seconds between two checkpoints; the first one comes soon, so that a stop loses little."""
         return self.save_every if self.saved is not None else min(FIRST_SAVE, self.save_every)
 
-    def _kept(self, seconds: float) -> str:
-        """Says what a stop without saving has kept; `seconds` is the time since the last checkpoint."""
+    def _lost(self, seconds: float) -> str:
+        """Says what a stop without saving has lost; `seconds` is the time since the last checkpoint."""
         if self.saved is None:
             return "stopped before the first checkpoint; the same command starts from the beginning"
         return (
@@ -186,7 +186,7 @@ class Execution:
             )
         self._append(metrics)
         self.view.untrained([float(r) for r in metrics["return"]])
-        self._keep()
+        self._save_snapshot()
 
     def _resume(self) -> None:
         """Restores state, curves and progress from the last checkpoint, if there is one."""
@@ -277,7 +277,7 @@ class Execution:
         if number * size > LARGE:
             self.view.note(f"{number:,} snapshots of {size / 1e6:,.0f} MB each")
 
-    def _keep(self) -> None:
+    def _save_snapshot(self) -> None:
         """Writes a snapshot if one is due. It comes before the checkpoint, so that resumed runs lack none."""
         if not self.run.has_snapshot(self.update) or not self.health.alive:
             return
