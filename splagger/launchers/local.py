@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from splagger.bridges.gym.parent import end_with_parent, parent_is_gone
 from splagger.envs import Cheetah, Walker
 from splagger.envs.mujoco.simulations import THREADS, threads
 from splagger.errors import DivergedError, Interrupted, RunError, SettingError
+from splagger.files.parent import end_with_parent, parent_is_gone
 from splagger.files.storage import print_any_text
 from splagger.launchers.mps import mps_is_running
 from splagger.launchers.protocol import check_names, finished, has_a_name

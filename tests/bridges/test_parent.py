@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from splagger.bridges.gym.parent import end_with_parent, parent_is_gone
+from splagger.files.parent import end_with_parent, parent_is_gone
 
 # A process with a Gymnasium worker, which a thread started that has ended, and a child of `train_all`.
 CODE = """

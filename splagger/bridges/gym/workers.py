@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from splagger.bridges.gym.gym_env import GymEnv
-from splagger.bridges.gym.parent import end_with_parent, leave_signals_to_parent
 from splagger.bridges.gym.pool import BatchReset, BatchStep, History, Pool
 from splagger.errors import EnvError, SettingError
+from splagger.files.parent import end_with_parent, leave_signals_to_parent
 
 
 class WorkerPool:
