@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -150,7 +151,7 @@ def _halves(aggregator, e):
 
 
 def temperatures(aggregator: AbstractAggregator) -> list[Any]:
-    """Returns all temperatures of an aggregator and of its parts.
+    """Returns all temperatures of an aggregator and of its parts: trained fields of this name that hold one number.
 
     >>> from splagger.aggregators import Halves, Max
     >>> temperatures(Halves(Max(), Softmax(0.3)))
@@ -160,7 +161,8 @@ def temperatures(aggregator: AbstractAggregator) -> list[Any]:
     for field in dataclasses.fields(aggregator):
         value = getattr(aggregator, field.name)
         if field.name == "temperature":
-            found.append(value)
+            is_number = eqx.is_array_like(value) and jnp.ndim(value) == 0
+            found += [value] * (is_number and not field.metadata.get("static", False))
         elif isinstance(value, AbstractAggregator):
             found += temperatures(value)
     return found

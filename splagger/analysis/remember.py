@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from splagger.aggregators import Max
+from splagger.aggregators import Max, StraightThrough
 from splagger.analysis.inputs import Inputs
 from splagger.analysis.options import Options
 from splagger.memory import SequenceModel
@@ -65,10 +65,10 @@ def memory_events(
 def holds_maxima(memory: SequenceModel) -> bool:
     """Returns whether neurons are aggregated by maximum, with or without AMRL's straight-through gradient."""
     aggregated = memory.aggregation.width - memory.aggregation.skip
-    return aggregated > 0 and isinstance(maximum_of(memory), Max)
+    return aggregated > 0 and type(maximum_of(memory)) is Max  # subclasses may mean anything
 
 
 def maximum_of(memory: SequenceModel) -> Any:
     """Returns the aggregator, without AMRL's straight-through gradient."""
     aggregator = memory.aggregation.aggregator
-    return getattr(aggregator, "inner", aggregator)
+    return aggregator.inner if type(aggregator) is StraightThrough else aggregator

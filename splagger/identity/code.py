@@ -81,6 +81,16 @@ def source_of(kind: type) -> str:
     return "\n".join(_source_of_one(base) for base in own_bases(kind))
 
 
+def is_made_by_a_function(kind: type) -> bool:
+    """Returns whether a class is defined inside a function, whose arguments its values may depend on."""
+    return "<locals>" in kind.__qualname__
+
+
+def is_data(name: str, value: Any) -> bool:
+    """Returns whether an attribute of a class is plain data that the class, and not Python, has given it."""
+    return not name.startswith(_GENERATED) and value_text(value) is not None
+
+
 def is_generated(function: types.FunctionType) -> bool:
     """Returns whether `dataclass` made this method of a class."""
     is_made = function.__code__.co_qualname.startswith("__create_fn__")

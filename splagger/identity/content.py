@@ -12,8 +12,10 @@ import numpy as np
 from splagger.files.storage import sha256, warn
 from splagger.identity.code import (
     function_of,
+    is_data,
     is_from_this_package,
     is_generated,
+    is_made_by_a_function,
     is_stale,
     loaded_source,
     own_bases,
@@ -78,6 +80,11 @@ class Content:
                     found[name] = "empty"
         return found
 
+    def defaults(self, function: types.FunctionType) -> dict[str, Any]:
+        """Returns the defaults of a function's arguments, if there are any."""
+        found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+        return {"defaults": self.of(found)} if found else {}
+
     def _container(self, value: Any) -> Any:
         kind = type(value)
         if (number := self._occurred(value)) is not None:
@@ -113,8 +120,7 @@ class Content:
         if (owner := getattr(value, "__self__", None)) is not None:
             found["of"] = self.of(owner)
         if self._occurred(function) is None:
-            defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
-            parts = {"inside": self.variables(function), "defaults": self.of(defaults)}
+            parts = {"inside": self.variables(function), **self.defaults(function)}
             found |= {name: part for name, part in parts.items() if part}
         return found
 
@@ -129,7 +135,7 @@ class Content:
             return f"object {number}"
         kind = type(value)
         found = {"kind": path_of(kind), **self._code_of_others(kind)}
-        if attributes := _attributes(value):
+        if attributes := attributes_of(value):
             return found | {"attributes": self.of(attributes)}
         return found | ({} if getattr(value, "__dict__", None) else self._state(value))
 
@@ -191,10 +197,14 @@ def _around(kind: type) -> dict[str, Any]:
     try:
         for base in own_bases(kind):
             for name, value in vars(base).items():
-                function = undecorated(function_of(value))
+                function, variables = undecorated(function_of(value)), {}
                 if function is not None and not is_generated(function):
                     variables = content.variables(function, but="__class__")
-                    found |= {f"{base.__qualname__}.{name}.{k}": v for k, v in variables.items()}
+                    if is_made_by_a_function(base):
+                        variables |= content.defaults(function)
+                elif is_made_by_a_function(base) and is_data(name, value):
+                    variables = {"value": content.of(value)}
+                found |= {f"{base.__qualname__}.{name}.{k}": v for k, v in variables.items()}
     finally:
         _DESCRIBED.pop()
     return found
@@ -205,8 +215,8 @@ def _warn_once(text: str) -> None:
     warn(text)
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    """The attributes of an object without those that it computed and kept."""
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Returns the attributes of an object without those that it computed and kept."""
     kind = type(value)
     slots = [name for base in kind.__mro__ for name in _names(base.__dict__.get("__slots__", ()))]
     found = {name: getattr(value, name) for name in slots if hasattr(value, name)}

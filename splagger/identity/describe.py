@@ -10,12 +10,14 @@ from typing import Any
 from splagger.errors import SettingError
 from splagger.files.storage import sha256
 from splagger.identity.code import function_of, is_from_this_package
-from splagger.identity.content import Content, code_of
+from splagger.identity.content import Content, attributes_of, code_of
 from splagger.ranges import type_hints
 
 # Plans lack newer fields at their defaults, so that old digests stay valid.
 NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
 NEWER_PARTS = ("environment", "task_code", "arrays")  # of bridges; records from before lack them
+DESCRIBED_ELSEWHERE = ("env", "episodes")  # of a meta-environment
+OWN_FIELDS = "own fields"  # of a subclass of ours
 _MISSING = object()
 
 
@@ -46,16 +48,36 @@ def plain(value: Any) -> Any:
         fields = {k: v for k, v in fields.items() if (k, v) not in NEWER_FIELDS.items()}
         code = code_of(type(value))
         fields = {f"field {k}" if k == "kind" or k in code else k: v for k, v in fields.items()}
-        return {"kind": type(value).__name__, **code, **fields}
+        return {"kind": type(value).__name__, **code, **fields, **_without_fields(value)}
+    names = getattr(value, "_fields", None)
+    if isinstance(value, tuple) and names and not is_from_this_package(type(value)):
+        parts = {name: plain(part) for name, part in zip(names, value, strict=True)}
+        return {"kind": type(value).__name__, **code_of(type(value)), "items": parts}
     return [plain(v) for v in value] if isinstance(value, tuple) else value
 
 
 def kind_of_others(value: Any) -> dict[str, Any]:
-    """Returns the name and the code of an object's class if it is a subclass of one of ours; else nothing."""
+    """Returns the name and the code of an object's class if it is a subclass of one of ours, and its own fields."""
     kind = type(value)
     if is_from_this_package(kind):
         return {}
-    return {"kind": kind.__name__, **code_of(kind)}
+    ours = next(base for base in kind.__mro__ if is_from_this_package(base))
+    known = {*DESCRIBED_ELSEWHERE, *(f.name for f in dataclasses.fields(ours))}
+    fields = {
+        f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name not in known
+    }
+    own = {OWN_FIELDS: Content().of(fields)} if fields else {}
+    return {"kind": kind.__name__, **code_of(kind), **own}
+
+
+def _without_fields(value: Any) -> dict[str, Any]:
+    """Returns what a dataclass made of arguments that are not its fields, `InitVar`s; nothing if it has none."""
+    kinds = {f._field_type for f in vars(type(value)).get("__dataclass_fields__", {}).values()}
+    if dataclasses._FIELD_INITVAR not in kinds:  # pyright: ignore[reportAttributeAccessIssue]
+        return {}
+    names = {f.name for f in dataclasses.fields(value)}
+    made = {k: v for k, v in attributes_of(value).items() if k not in names}
+    return {"made of arguments": Content().of(made)} if made else {}
 
 
 def agrees(found: Any, recorded: Any) -> bool:
@@ -68,10 +90,14 @@ def agrees(found: Any, recorded: Any) -> bool:
 
 
 def _as_recorded(found: Any, recorded: Any) -> Any:
-    """A description without the variables around classes where a record is from before these were described."""
+    """A description without what was not yet described at the time of a record: variables around classes, and own fields."""
     if not (isinstance(found, dict) and isinstance(recorded, dict)):
         return found
-    kept = {name: part for name, part in found.items() if name != "around" or name in recorded}
+    kept = {
+        name: part
+        for name, part in found.items()
+        if name in recorded or name not in ("around", OWN_FIELDS)
+    }
     return {name: _as_recorded(part, recorded.get(name)) for name, part in kept.items()}
 
 

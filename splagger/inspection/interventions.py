@@ -33,9 +33,10 @@ def interventions(
     """Yields the interventions that this environment allows; those at one step happen before step `cut`."""
     flip = flip_signal(player.env)
     if flip is not None and original.signal.any():
+        one = _flips_one(getattr(player.env, "env", None))
         yield Intervention(
-            "signal flipped",
-            "The memory receives the opposite signal.",
+            "first signal flipped" if one else "signal flipped",
+            f"The memory receives the opposite {'first signal of each episode' if one else 'signal'}.",
             Change(absorb=flip),
         )
     yield Intervention(
@@ -132,8 +133,13 @@ def _encoded_again(model: SequenceModel, start: Memory, past: Transition, key, s
 
 
 def flip_signal(env: Any) -> Callable[[Transition], Transition] | None:
-    """Returns a function that replaces the signal in a transition; None for environments without signals."""
+    """Returns a function that replaces the signal in a transition; None for environments without signals.
+
+    If an episode has several signals, the function must see all transitions of a meta-episode in their order.
+    """
     inner = getattr(env, "env", None)
+    if _flips_one(inner):
+        return _flip_first(inner)
     if isinstance(inner, TMaze | EndlessTMaze):
         flipped = lambda obs: obs.at[1].multiply(-1.0)  # noqa: E731
     elif isinstance(inner, MineMaze):
@@ -141,6 +147,29 @@ def flip_signal(env: Any) -> Callable[[Transition], Transition] | None:
     else:
         return None
     return jax.jit(lambda t: t._replace(obs=flipped(t.obs), next_obs=flipped(t.next_obs)))
+
+
+def _flips_one(env: Any) -> bool:
+    """Whether only one signal of an episode is flipped: with all of an even number, the same door would be correct."""
+    return isinstance(env, TMaze) and len(env.signals) > 0 and len(env.signals) % 2 == 0
+
+
+def _flip_first(maze: TMaze) -> Callable[[Transition], Transition]:
+    """Returns a function that flips the first signal of each episode. It counts the steps of an episode."""
+    first, position = min(maze.signals), 0
+
+    def seen(obs, cell: int):
+        return obs.at[1].multiply(-1.0) if cell == first else obs
+
+    def absorb(transition: Transition) -> Transition:
+        nonlocal position
+        starts = transition.obs[0] == 1, transition.next_obs[0] == 1
+        before = 0 if starts[0] else position
+        position = 0 if starts[1] else min(before + 1, maze.length - 1)
+        obs, next_obs = seen(transition.obs, before), seen(transition.next_obs, position)
+        return transition._replace(obs=obs, next_obs=next_obs)
+
+    return absorb
 
 
 def _other_color(maze: MineMaze, obs):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from splagger.portable.arrays import Arrays, Vector, known
+from splagger.portable.arrays import Arrays, Vector, built
 
 LEAST = np.finfo(np.float32).min
 LOWEST_TEMPERATURE = np.float32(1e-3)
@@ -115,5 +115,4 @@ AGGREGATORS = {
 
 
 def aggregator(about: Mapping[str, Any], arrays: Arrays) -> Aggregator:
-    kind = "custom" if "code" in about else about["kind"]
-    return known(AGGREGATORS, kind, "aggregator")(about, arrays)
+    return built(AGGREGATORS, about, "aggregator")(about, arrays)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from splagger.errors import RunError, SettingError, UserError
 from splagger.files.agent_file import open_agent
 from splagger.images import Image, images_from_json
-from splagger.portable.arrays import Arrays, Vector, known
+from splagger.portable.arrays import Arrays, Vector, built
 from splagger.portable.generated import GeneratedNetwork
 from splagger.portable.memory import NumpyMemory
 from splagger.portable.numpy_vision import NumpyVision
@@ -55,7 +55,7 @@ class NumpyPlayer:
         self._arrays, used = arrays, set[str]()
         self._sizes, self._ends = tuple(sizes), np.cumsum(sizes, dtype=int)[:-1]
         self._random = np.random.default_rng(seed)
-        self._latent = known(LATENTS, method["latent"]["kind"], "latent")
+        self._latent = built(LATENTS, method["latent"], "latent")
         self._memory = NumpyMemory(Arrays(arrays, used, "0.memory"), method, context, images)
         self._build_policy(Arrays(arrays, used, "0.policy"), images)
         moments = Arrays(arrays, used, "1").moments

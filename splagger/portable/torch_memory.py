@@ -125,7 +125,8 @@ def from_file(path: str | Path) -> TorchMemory:
     found = read_agent(path)
     arrays, method = found.arrays, found.method
     aggregator = method["aggregator"]
-    if method["encoder"] != "gru" or method["bottleneck"] or aggregator.get("kind") != "Max":
+    is_maximum = aggregator.get("kind") == "Max" and "code" not in aggregator  # of ours
+    if method["encoder"] != "gru" or method["bottleneck"] or not is_maximum:
         raise SettingError(
             f"{path}: PyTorch memories are a GRU with a maximum (splagger, rnn, splagger-nosplit), not "
             f"{method['name']}"

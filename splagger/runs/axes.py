@@ -50,8 +50,11 @@ def first_temperature(aggregator: Any) -> float | None:
     """
     if not isinstance(aggregator, Mapping):
         return None
-    if aggregator.get("temperature") is not None:
-        return float(aggregator["temperature"])
+    temperature, is_ours = aggregator.get("temperature"), "code" not in aggregator
+    if type(temperature) in (int, float) or (is_ours and temperature is not None):
+        return float(
+            temperature
+        )  # in a class of others, text or several numbers mean something else
     inner = map(first_temperature, aggregator.values())
     return next((found for found in inner if found is not None), None)
 

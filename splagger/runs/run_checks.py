@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from splagger.aggregators import check_aggregator, check_parameters
+from splagger.aggregators import check_aggregator, check_parameters, temperatures
 from splagger.bridges import trial
 from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError
@@ -51,7 +51,10 @@ def _check_grid(run: "Run") -> None:
             raise SettingError(f"a run needs at least one {axis.name.replace('_', ' ')}")
         if len(set(values)) < len(values):
             raise SettingError("a value of rates, seeds or another axis is listed twice")
-        if not axis.needs(plan) and values != axis.default(plan):
+        is_used = axis.needs(plan) and (
+            axis.name != "temperature" or temperatures(run.method.aggregator)
+        )
+        if not is_used and values != axis.default(plan):
             raise SettingError(f"method {run.method.name!r} does not use {axis.plural}")
     check("the number of runs (rates × seeds × …)", run.size, Members)
 

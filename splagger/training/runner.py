@@ -251,7 +251,7 @@ class Execution:
             }
             self.rows.append(row)
             if self.on_metrics:
-                self.on_metrics(row)
+                self.on_metrics(dict(row))  # theirs to change
             if self.events and self.update:
                 with writing_run(self.folder):
                     self.events.add(point, row)

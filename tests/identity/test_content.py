@@ -1,5 +1,6 @@
 """Objects and code as plain data: what differs in behavior differs in its description, in every process."""
 
+import dataclasses
 import functools as ft
 import json
 import logging
@@ -19,9 +20,11 @@ import numpy as np
 import pytest
 
 from splagger.bridges.by_value import ByValue
+from splagger.envs import MetaEnv, TMaze
 from splagger.identity import agrees, differences, digest_of, plain
 from splagger.identity.code import is_stale
 from splagger.identity.content import Content
+from splagger.runs.run import Run
 
 
 def digest(value) -> str:
@@ -127,6 +130,66 @@ PAIRS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Paid:
+    """Its argument is not a field."""
+
+    paid: dataclasses.InitVar[float] = 1.0
+
+    def __post_init__(self, paid):
+        object.__setattr__(self, "_paid", paid)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rewarded:
+    reward: typing.Any
+
+
+class Bonus(MetaEnv):
+    bonus: float = eqx.field(static=True, default=0.0)
+
+
+def attribute(n):
+    @dataclasses.dataclass(frozen=True)
+    class Attribute:
+        size = n
+
+    return Attribute()
+
+
+def default(n):
+    @dataclasses.dataclass(frozen=True)
+    class Default:
+        def f(self, x=n):
+            return x
+
+    return Default()
+
+
+SETTINGS = {
+    "arguments that are not fields": (Paid(1.0), Paid(5.0)),
+    "named tuples": (Linear(1.0), Square(1.0)),
+    "parts that are named tuples": (Rewarded(Linear(1.0)), Rewarded(Square(1.0))),
+    "attributes of a class that a function made": (attribute(1), attribute(100)),
+    "defaults in a class that a function made": (default(1), default(100)),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_behave_differently_are_described_differently(name):
+    first, second = SETTINGS[name]
+    assert digest_of({"of": plain(first)}) != digest_of({"of": plain(second)})
+
+
+def test_fields_of_a_custom_meta_environment_make_another_experiment():
+    runs = [Run.create(Bonus(env=TMaze(length=5), episodes=2, bonus=b), "rnn") for b in (0.0, 9.0)]
+    first, second = (run.describe() for run in runs)
+    assert runs[0].digest != runs[1].digest and not agrees(first, second)
+    assert list(differences(second, first)) == ["meta.own fields.bonus was 0.0 and is 9.0"]
+    older = first | {"meta": {k: v for k, v in first["meta"].items() if k != "own fields"}}
+    assert agrees(first, older)  # recorded before fields were
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_behaves_differently_is_described_differently(name):
     one, other = PAIRS[name]
@@ -179,6 +242,7 @@ import numpy as np
 from beartype import beartype
 from jaxtyping import Array, Float, jaxtyped
 from splagger.identity.content import Content
+from splagger.runs.run import Run
 
 @ft.cache
 def read(path):

@@ -1,6 +1,7 @@
 """Traces: equal to the player's meta-episode; interventions change the memory and nothing else."""
 
 import importlib
+import itertools
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import splagger
 from splagger.agent import build
 from splagger.agents import Player
 from splagger.agents.player import random_key
-from splagger.envs import EndlessTMaze, MetaEnv, MineMaze
+from splagger.envs import EndlessTMaze, MetaEnv, MineMaze, TMaze
 from splagger.envs.protocol import EnvSpec, Step
 from splagger.errors import SettingError
 from splagger.inspection import Change, Outcome, counterfactuals, effects, inspect, trace
@@ -249,6 +250,28 @@ def flipped(env, obs):
     found = flip_signal(env)(step)
     assert (found.action, found.reward) == (step.action, step.reward)
     return found.obs
+
+
+@pytest.mark.parametrize("signals", [(1,), (0, 4), (3, 1), (4, 0, 2)])
+def test_flipped_signals_mean_the_other_door(signals):
+    """Also where there are several: what the memory receives is an episode of a task with the other door."""
+    maze = TMaze(length=5, signals=signals)
+    flip = flip_signal(MetaEnv(maze, 2))
+    for seed in range(4):
+        task = maze.sample_task(jr.key(seed))
+        for _ in range(2):  # episodes of one task
+            state, obs = maze.reset(jr.key(0), task)
+            seen = []
+            for _ in range(maze.length):
+                state, out = maze.step(jr.key(1), task, state, jnp.int32(0))
+                after = maze.reset(jr.key(0), task)[1] if out.terminated else out.obs
+                found = flip(Transition(obs, jnp.int32(0), jnp.float32(0), after))
+                seen.append((found.obs, found.next_obs))
+                obs = after
+            for first, second in itertools.pairwise(seen):
+                np.testing.assert_array_equal(first[1], second[0])
+            ups = sum(float(before[1]) == 1 for before, _ in seen)
+            assert (ups % 2 == 1) != bool(task.door_up)
 
 
 def test_signals_are_flipped_and_nothing_else(player):
