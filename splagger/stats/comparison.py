@@ -1,6 +1,5 @@
 """`compare`: methods on any task, with the same statistics as the reproduction of the paper."""
 
-import functools as ft
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,16 +111,17 @@ def _so_far(one: Variant) -> str:
 
 
 def _at_common_length(found: list[Variant]) -> dict[Variant, Chosen]:
-    """Returns the curves of each variant at its best rate, up to the last evaluation that all variants of its task have.
+    """Returns the curves of each variant at its best rate, at the same frames for all variants of a task.
 
-    If they share none but the first, because their intervals differ, each ends before the shortest does.
+    They end with the shortest. The frames are those of the variant with the fewest evaluations until then: a mean over
+    all of its own evaluations would weigh the parts of training differently for each variant.
     """
-    ends: dict[str, float] = {}
+    grids: dict[str, np.ndarray] = {}
     for task in {one.task for one in found}:
         frames = [one.members.frames for one in found if one.task == task]
-        shared = ft.reduce(np.intersect1d, frames)
-        ends[task] = shared[-1] if len(shared) > 1 else min(f[-1] for f in frames)
-    return {one: one.chosen(until=ends[one.task]) for one in found}
+        end = min(f[-1] for f in frames)
+        grids[task] = min((f[f <= end] for f in frames), key=len)
+    return {one: one.chosen(at=grids[one.task]) for one in found}
 
 
 def _reference(rivals: list[Variant], name: str | None) -> Variant | None:

@@ -42,6 +42,16 @@ class Members(NamedTuple):
         kept = self.frames <= frames
         return Members(self.frames[kept], {k: v[kept] for k, v in self.returns.items()})
 
+    def sampled(self, frames: np.ndarray) -> "Members":
+        """Returns the members at these frames: their evaluations there, or lines between two evaluations."""
+        if np.array_equal(frames, self.frames):
+            return self
+        known = np.isin(frames, self.frames)
+        found = {k: np.interp(frames, self.frames, v) for k, v in self.returns.items()}
+        for key, row in self.returns.items():  # exact also before an evaluation without a return
+            found[key][known] = row[np.searchsorted(self.frames, frames[known])]
+        return Members(frames, found)
+
     def curves(self, rate: float) -> np.ndarray:
         """Returns the curves [S, T] at one rate.
 

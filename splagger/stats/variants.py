@@ -35,12 +35,16 @@ class Variant:
     pilot: Members | None  # of a shorter sweep that chose the rate, see `pilot_of`
     notes: tuple[str, ...]  # runs and curves that do not count
 
-    def chosen(self, choose: Callable[..., Chosen] = unbiased, until: float = np.inf) -> Chosen:
+    def chosen(
+        self, choose: Callable[..., Chosen] = unbiased, at: np.ndarray | None = None
+    ) -> Chosen:
         """Returns the curves at the best rate: by default on seeds that it was not chosen on, if there are any.
 
-        - `until`: only these first frames count, also in the choice of the rate.
+        - `at`: the frames of the curves, also in the choice of the rate; by default those of all evaluations.
         """
-        return choose(self.members.until(until), self.pilot and self.pilot.until(until))
+        if at is None:
+            return choose(self.members, self.pilot)
+        return choose(self.members.sampled(at), self.pilot and self.pilot.until(at[-1]))
 
     def distinguishing(self, others: Sequence["Variant"]) -> list[str]:
         """Returns the settings that not all of `others` share, or all if there are no others.

@@ -13,6 +13,7 @@ from splagger.errors import RunError
 from splagger.report.tables import comparison_tables, summary_table
 from splagger.runs.folder import RunFolder
 from splagger.stats.evidence import Evidence, Series
+from splagger.stats.members import Members
 from splagger.status import overview, status_table
 from splagger.zoo.recipes import COMPACT
 from tests.synthetic import learning, write_run
@@ -219,6 +220,20 @@ def test_a_task_without_the_reference_has_no_probability(tmp_path, capsys):
     }
     main(["compare", str(tmp_path), "--reference", "rnn"])
     assert "more than cnp" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("diverges", [False, True])
+def test_how_often_an_agent_is_evaluated_changes_nothing(diverges):
+    frames = np.arange(0.0, 3100, 100)
+    returns = {(1e-3, seed): np.sqrt(frames) + seed for seed in range(3)}
+    if diverges:
+        returns[1e-3, 1][20:] = np.nan
+    often = Members(frames, returns)
+    rarely = Members(frames[::10], {key: row[::10] for key, row in returns.items()})
+    found = often.sampled(rarely.frames)
+    np.testing.assert_array_equal(found.curves(1e-3), rarely.curves(1e-3))
+    between = often.sampled(np.array([0.0, 150.0]))
+    np.testing.assert_allclose(between.returns[1e-3, 0], [0, (np.sqrt(100) + np.sqrt(200)) / 2])
 
 
 def test_one_seed_has_neither_an_interval_nor_a_probability(tmp_path, capsys):
