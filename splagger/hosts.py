@@ -120,6 +120,17 @@ def from_first(function: Callable[[], T]) -> T:
     return result
 
 
+def check_same(value: Any, command: str) -> None:
+    """Raises a RunError in all processes unless `value`, what `command` trains, is equal in all of them."""
+    values = gather((value, command))
+    other = next((i for i, (found, _) in enumerate(values) if found != values[0][0]), None)
+    if other is not None:
+        raise RunError(
+            f"the processes of this experiment train different ones: process 0 `{values[0][1]}`, process {other} "
+            f"`{values[other][1]}`; start the same command in all of them"
+        )
+
+
 def anywhere(*flags: bool) -> list[bool]:
     """Returns for each flag whether it is set in any process."""
     return [any(values) for values in zip(*gather(flags), strict=True)]

@@ -11,7 +11,7 @@ import pytest
 
 import splagger
 from splagger import hosts
-from splagger.errors import SettingError
+from splagger.errors import RunError, SettingError
 from splagger.runs.folder import RunFolder, find_runs
 from splagger.training import program as programs
 from splagger.training import runner
@@ -58,6 +58,17 @@ def test_a_wrong_connection_is_refused_in_one_line(change):
         hosts.settings_of(BY_HAND | change)
     with pytest.raises(SettingError, match="set all three"):
         hosts.settings_of({hosts.ADDRESS: "a:1"})
+
+
+def test_processes_that_train_different_experiments_are_refused(monkeypatch):
+    commands = [("a", "splagger train x"), ("b", "splagger train y")]
+    monkeypatch.setattr(hosts, "gather", lambda value: [value, commands[1]])
+    with pytest.raises(
+        RunError, match=r"process 0 `splagger train x`, process 1 `splagger train y`"
+    ):
+        hosts.check_same(*commands[0])
+    monkeypatch.setattr(hosts, "gather", lambda value: [value, value])
+    hosts.check_same(*commands[0])
 
 
 class Pretend:

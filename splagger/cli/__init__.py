@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import sys
+import traceback
 import typing
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -97,15 +98,33 @@ def _exit_codes():
         sys.exit(2)
     except UserError as error:
         print(f"splagger: {in_one_line(str(error))}", file=sys.stderr)
+        if _is_one_of_several():
+            _exit_at_once(2)
         sys.exit(2)
     except Interrupted as error:
         print(f"\nsplagger: {error}", file=sys.stderr)
         if error.abandoned:
-            sys.stderr.flush()
-            os._exit(130)  # without waiting for the computation
+            _exit_at_once(130)
         sys.exit(130)
     except KeyboardInterrupt:
         text = "stopped; the same command continues from the last checkpoint, if there is one"
         print(f"\nsplagger: {text}", file=sys.stderr)
+        _exit_at_once(130)
+    except Exception:
+        if not _is_one_of_several():
+            raise
+        traceback.print_exc()
+        _exit_at_once(1)
+
+
+def _is_one_of_several() -> bool:
+    """Whether other processes train the same experiment. JAX would wait for them at the end of this one, and they for it."""
+    return "jax" in sys.modules and sys.modules["jax"].distributed.is_initialized()
+
+
+def _exit_at_once(code: int) -> None:
+    """Ends the process without waiting for running computations and other processes."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(130)  # without waiting for running computations
+    os._exit(code)

@@ -57,7 +57,7 @@ class Grid:
     set: AssignmentsOption = ()
     """Other settings, as ppo.NAME=VALUE, env.NAME=VALUE, network.NAME=VALUE or method.NAME=VALUE."""
     race: bool = False
-    """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race."""
+    """Stop rates that are clearly behind at 10, 25 and 50% of training; the others end as without a race, up to rounding."""
     snapshot_every: FramesOption = None
     """Frames between snapshots of all agents, which evaluate, watch, inspect, export and analyse take with --at."""
     small: bool = False

@@ -25,7 +25,14 @@ from splagger.registry import ENVS, EnvRow
 from splagger.runs.axes import AXES, PLURALS, RACE_AT, RACE_MARGIN, grid_of
 from splagger.runs.record import as_text
 from splagger.runs.run_checks import check_run
-from splagger.runs.settings import changed, check_mapping, override, without_numpy
+from splagger.runs.settings import (
+    changed,
+    check_mapping,
+    names_of_settings,
+    override,
+    value_of,
+    without_numpy,
+)
 from splagger.tables import lookup
 
 Number = float | int
@@ -84,6 +91,9 @@ class Run:
         settings: dict[str, Any] = own | without_numpy(dict(overrides or {}))
         named = _registered(row, given)
         row, chosen = override(row, given, settings)
+        if named != (row, given):  # a copy of a registered one, whose changes are settings, too
+            both = {name: value_of(name, row, chosen) for name in names_of_settings(row, chosen)}
+            settings = both | settings
         settings = own | changed(settings, named, (row, chosen))
         if "env.kwargs" in settings:  # recorded in one spelling
             del settings["env.kwargs"]

@@ -8,11 +8,14 @@ from splagger.aggregators import check_aggregator, check_parameters, temperature
 from splagger.bridges import trial
 from splagger.envs import MetaEnv, check_env
 from splagger.errors import SettingError
-from splagger.identity import consists_of_ours
+from splagger.identity import consists_of_ours, plain
+from splagger.methods import METHODS
 from splagger.network import check_fit
 from splagger.ppo.settings import MAX_UPDATES
 from splagger.ranges import Members, check
+from splagger.registry import ENVS
 from splagger.runs.axes import AXES
+from splagger.runs.settings import override
 
 if TYPE_CHECKING:
     from splagger.runs.run import Run
@@ -32,6 +35,28 @@ def check_run(run: "Run") -> None:
         (check_parameters if consists_of_ours(aggregator) else check_aggregator)(aggregator)
     check_fit(run.method, run.row.network)
     _check_environment(run)
+
+
+def check_names(run: "Run") -> None:
+    """Refuses a method or environment that has the name of a registered one, and differs in more than its settings."""
+    named = METHODS.get(run.method.name, run.method), ENVS.get(run.row.name, run.row)
+    method, row = (run.method, named[1]) if run.method_path else named
+    groups = ("method.", method, run.method), ("env.", row.env, run.row.env)
+    for group, registered, given in groups:
+        settings = {k: v for k, v in run.overrides if k.startswith(group)}
+        try:
+            new_row, new_method = override(row, method, settings)
+        except SettingError:  # settings of another class
+            is_other = True
+        else:
+            new = new_method if group == "method." else new_row.env
+            is_other = registered is not given and plain(new) != plain(given)
+        if is_other:
+            name = run.method.name if group == "method." else run.row.name
+            raise SettingError(
+                f"{name!r} is the name of a registered {'method' if group == 'method.' else 'environment'}, from which "
+                "this one differs in more than numbers: tables would take one for the other. Give it a name of its own"
+            )
 
 
 def check_varied(run: "Run", names: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ import itertools
 import numbers
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from splagger.bridges.gym.gym_env import as_json
@@ -76,22 +76,43 @@ def _replaced(owner: Any, path: str, changes: Mapping[str, Any]) -> Any:
     return dataclasses.replace(owner, **parts | new)
 
 
+def value_of(path: str, row: EnvRow, method: Method) -> Any:
+    """Returns the value of a setting; None if an object lacks it."""
+    group, *names = path.split(".")
+    owner = {"env": row.env, "method": method}.get(group) or getattr(row, group)
+    return ft.reduce(lambda part, name: getattr(part, name, None), names, owner)
+
+
 def changed(
     settings: Mapping[str, Any], before: tuple[EnvRow, Method], after: tuple[EnvRow, Method]
 ) -> dict[str, Any]:
     """Returns the settings whose value differs between two pairs of a row and a method."""
 
-    def value(path, row, method):
-        group, *names = path.split(".")
-        owner = {"env": row.env, "method": method}.get(group) or getattr(row, group)
-        return ft.reduce(getattr, names, owner)
-
     def differs(path):
-        old, new = value(path, *before), value(path, *after)
+        old, new = value_of(path, *before), value_of(path, *after)
         # An array of a custom environment has no such value.
         return type(old) is not type(new) or old != new
 
     return {path: given for path, given in settings.items() if differs(path)}
+
+
+def names_of_settings(row: EnvRow, method: Method) -> Iterator[str]:
+    """Yields the names of all settings that a text can give."""
+    groups = {"ppo": row.ppo, "network": row.network, "env": row.env, "method": method}
+    for group, owner in groups.items():
+        if dataclasses.is_dataclass(owner):
+            yield from _names_inside(group, owner)
+
+
+def _names_inside(path: str, owner: Any) -> Iterator[str]:
+    for name, kind in setting_types(owner).items():
+        if (path, name) == ("method", "name") or name in getattr(owner, "IDENTITY", ()):
+            continue
+        value = getattr(owner, name)
+        if dataclasses.is_dataclass(value):
+            yield from _names_inside(f"{path}.{name}", value)
+        elif _is_plain(kind) or typing.get_origin(kind) in (types.UnionType, typing.Union):
+            yield f"{path}.{name}"
 
 
 def without_numpy(value: Any) -> Any:

@@ -1,11 +1,12 @@
-"""XLA's compiler settings: the cache of compiled programs, and options that shorten the compilation."""
+"""Settings of JAX and XLA: those of other threads, the cache of compiled programs, and a shorter compilation."""
 
 import contextlib
 import ctypes
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,39 @@ from splagger.files.cache import cache_folder
 from splagger.nn.gpu import cuda, generated_layers_hopper, gru_hopper, split_max
 from splagger.nn.gpu.number_types import on_gpu
 
+T = TypeVar("T")
 # XLA tries many block shapes for each matmul on a Hopper GPU. These two are enough: most of the work is done by our own
 # kernels, and large matmuls by NVIDIA's library. The file has XLA's text format.
 TILES = Path(__file__).with_name("matmul_tiles.txtpb")
+
+
+# Settings of JAX with a context manager of the same name, which is in effect in the thread that enters it only.
+CONTEXTS = (
+    "enable_x64",
+    "default_matmul_precision",
+    "default_device",
+    "default_prng_impl",
+    "threefry_partitionable",
+    "numpy_rank_promotion",
+    "numpy_dtype_promotion",
+    "debug_nans",
+    "debug_infs",
+    "log_compiles",
+)
+
+
+def in_other_threads(function: Callable[..., T]) -> Callable[..., T]:
+    """Returns a function that runs in any thread under the settings of JAX that this thread has now."""
+    settings = {name: getattr(jax.config, f"jax_{name}") for name in CONTEXTS}
+
+    def inside(*args: Any) -> T:
+        with contextlib.ExitStack() as stack:
+            for name, value in settings.items():
+                if getattr(jax.config, f"jax_{name}") != value:
+                    stack.enter_context(getattr(jax, name)(value))
+            return function(*args)
+
+    return inside
 
 
 def set_up_compiler() -> None:

@@ -18,7 +18,12 @@ from splagger.ppo.settings import Config, Tunables
 from splagger.runs.axes import AXES
 from splagger.runs.named_arrays import from_named_leaves, named_leaves
 from splagger.runs.run import Point
-from splagger.training.compiler import compiler_options, release_memory, set_up_compiler
+from splagger.training.compiler import (
+    compiler_options,
+    in_other_threads,
+    release_memory,
+    set_up_compiler,
+)
 
 States = Any  # a `TrainState` with a leading member axis; a list of them if groups take turns, see `race.join`
 
@@ -56,7 +61,7 @@ class _Parts:
             # XLA compiles one function while JAX traces the next.
             with ThreadPoolExecutor(len(missing)) as pool:
                 lowered = (self._lower(name) for name in missing)
-                programs = [pool.submit(one.compile) for one in lowered]
+                programs = [pool.submit(in_other_threads(one.compile)) for one in lowered]
             self.compiled |= {n: p.result() for n, p in zip(missing, programs, strict=True)}
             release_memory()  # about half a gigabyte
         return time.monotonic() - started

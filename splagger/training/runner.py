@@ -353,6 +353,7 @@ def execute(
     check("save_every", save_every, Seconds)
     if on_metrics is not None and not callable(on_metrics):
         raise SettingError(f"on_metrics must be a function, got {kind_of(on_metrics)}")
+    hosts.check_same((run.digest, run.config.updates, run.snapshot_every), run.command())
     folder = RunFolder(run.folder(out))
     if run.snapshot_every is None and not force:
         # A run that was begun with snapshots has them to its end.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from splagger.training.compiler import in_other_threads
 from splagger.training.progress import Silent
 
 # Seconds that a running block may still take after a stop request. Clusters kill a job 30 seconds after SIGTERM.
@@ -57,11 +58,12 @@ class StopRequest:
         )
 
     def call(self, function: Callable[..., Any], *args: Any, worthwhile: bool = True) -> Any:
-        """Calls `function` in a thread, so that the main thread can handle signals meanwhile.
+        """Calls `function` in a thread with the same settings of JAX, so that the main thread can handle signals meanwhile.
 
         After a stop request it is waited for as long as `patience` says, or not at all if its result would not
         be `worthwhile` by then. Then AbandonedError is raised, and the thread keeps running.
         """
+        function = in_other_threads(function)
         done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
         def work():

@@ -6,6 +6,7 @@ import json
 import linecache
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -13,17 +14,18 @@ import numpy as np
 import pytest
 
 import splagger
-from splagger.aggregators import Halves, Mean, WeightedMean
+from splagger.aggregators import Halves, Mean, Softmax, WeightedMean
 from splagger.cli.grid_options import Grid
 from splagger.envs import TMaze
 from splagger.errors import SettingError
 from splagger.identity import digest_of, plain
-from splagger.methods import Method
+from splagger.methods import METHODS, Method
 from splagger.ranges import Weight
 from splagger.registry import ENVS
 from splagger.runs.record import setting_of
 from splagger.runs.run import Run
-from splagger.runs.run_checks import check_varied
+from splagger.runs.run_checks import check_names, check_varied
+from splagger.training.runner import execute
 from tests.tiny import BATCH, SETTINGS, SWEPT, UPDATES, tiny
 
 
@@ -388,3 +390,34 @@ def test_settings_of_a_passed_row_are_recorded_unless_its_name_stands_for_them()
     assert dict(run.overrides) == {"ppo.epochs": 5} and "--set ppo.epochs=5" in run.command()
     assert Run.create(**run.arguments()).digest == run.digest
     assert Run.create(row, "splagger", overrides={"ppo.epochs": 2}).overrides == ()
+
+
+def test_changes_of_a_registered_method_or_environment_are_settings():
+    """Tables must not take a changed copy for the registered one."""
+    named = Run.create("t-ls-small", "splagger", overrides={"method.skip": 1.0, "env.length": 3})
+    method, row = replace(METHODS["splagger"], skip=1.0), ENVS["t-ls-small"]
+    copied = Run.create(row.with_meta(env=replace(row.env, length=3)), method)
+    assert dict(copied.overrides) == dict(named.overrides) == {"method.skip": 1.0, "env.length": 3}
+    assert copied.digest == named.digest and copied.command() == named.command()
+    assert Run.create(**copied.arguments()) == copied
+    check_names(copied)
+    soft = Run.create("t-ls-small", replace(METHODS["splagger-softmax"], aggregator=Softmax(0.3)))
+    assert dict(soft.overrides) == {"method.aggregator.temperature": 0.3}
+    check_names(soft)
+
+
+class OtherMaze(TMaze):
+    pass
+
+
+@pytest.mark.parametrize("what", ["method", "environment"])
+def test_another_method_or_environment_needs_a_name_of_its_own(what, tmp_path):
+    row, method = ENVS["t-ls-small"], METHODS["splagger"]
+    if what == "method":
+        method = replace(method, aggregator=Softmax(0.1))
+    else:
+        row = row.with_meta(env=OtherMaze(length=10))
+    run = Run.create(row, method, frames=1, rates=[1e-3], seeds=1)  # recorded ones can be read
+    with pytest.raises(SettingError, match=f"is the name of a registered {what}"):
+        execute(run, tmp_path)
+    assert not any(tmp_path.iterdir())

@@ -219,7 +219,7 @@ def test_a_task_without_the_reference_has_no_probability(tmp_path, capsys):
         "cnp",
     }
     main(["compare", str(tmp_path), "--reference", "rnn"])
-    assert "more than cnp" not in capsys.readouterr().out
+    assert "better than cnp" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("diverges", [False, True])

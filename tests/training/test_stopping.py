@@ -1,17 +1,20 @@
 """Signals: handled while a computation runs, and obeyed soon even if it takes long."""
 
+import contextlib
 import functools as ft
 import os
 import signal
 import threading
 import time
 
+import jax
 import pytest
 
 import splagger
 from splagger.errors import Interrupted
 from splagger.runs.folder import find_runs
 from splagger.training import runner, stopping
+from splagger.training.compiler import CONTEXTS
 from splagger.training.progress import Silent
 from splagger.training.stopping import AbandonedError, StopRequest
 from tests.tiny import BATCH, UPDATES, tiny
@@ -31,6 +34,28 @@ def test_signals_are_handled_while_a_computation_runs():
         assert StopRequest(Silent()).call(received.wait, 20)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_computation_has_the_settings_of_jax_of_its_caller():
+    changed = {
+        "enable_x64": True,
+        "default_matmul_precision": "float32",
+        "default_device": jax.devices()[0],
+        "default_prng_impl": "rbg",
+        "threefry_partitionable": not jax.config.jax_threefry_partitionable,
+        "numpy_rank_promotion": "raise",
+        "numpy_dtype_promotion": "strict",
+        "debug_nans": True,
+        "debug_infs": True,
+        "log_compiles": True,
+    }
+    assert set(changed) == set(CONTEXTS)
+    found = lambda: {name: getattr(jax.config, f"jax_{name}") for name in CONTEXTS}  # noqa: E731
+    with contextlib.ExitStack() as stack:
+        for name, value in changed.items():
+            stack.enter_context(getattr(jax, name)(value))
+        assert StopRequest(Silent()).call(found) == changed
+    assert StopRequest(Silent()).call(found) == found() != changed
 
 
 def test_errors_of_the_computation_are_raised():
