@@ -1,6 +1,8 @@
 """Aggregators that weigh encodings."""
 
 import dataclasses
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -150,19 +152,23 @@ def _halves(aggregator, e):
     return jnp.split(e, 2)
 
 
-def temperatures(aggregator: AbstractAggregator) -> list[Any]:
-    """Returns all temperatures of an aggregator and of its parts: trained fields of this name that hold one number.
+def temperatures(aggregator: AbstractAggregator) -> list[Callable[[Any], Any]]:
+    """Returns a getter for each temperature of an aggregator and of its parts: a trained field of this name with one number.
 
     >>> from splagger.aggregators import Halves, Max
-    >>> temperatures(Halves(Max(), Softmax(0.3)))
+    >>> halves = Halves(Max(), Softmax(0.3))
+    >>> [get(halves) for get in temperatures(halves)]
     [0.3]
     """
     found = []
     for field in dataclasses.fields(aggregator):
-        value = getattr(aggregator, field.name)
+        value, get = getattr(aggregator, field.name), operator.attrgetter(field.name)
         if field.name == "temperature":
             is_number = eqx.is_array_like(value) and jnp.ndim(value) == 0
-            found += [value] * (is_number and not field.metadata.get("static", False))
+            found += [get] * (is_number and not field.metadata.get("static", False))
         elif isinstance(value, AbstractAggregator):
-            found += temperatures(value)
+            found += [
+                lambda whole, get=get, inner=inner: inner(get(whole))
+                for inner in temperatures(value)
+            ]
     return found

@@ -353,7 +353,8 @@ def _flat(x: Shaped[Array, "T N ..."]) -> Shaped[Array, "B ..."]:
 
 def _set_temperature(agent: Agent, temperature) -> Agent:
     """Sets the initial temperature of an aggregator that has one; if it has several, of the first, and scales the others."""
-    where = lambda agent: temperatures(agent.memory.aggregation.aggregator)  # noqa: E731
+    getters = temperatures(agent.memory.aggregation.aggregator)
+    where = lambda agent: [get(agent.memory.aggregation.aggregator) for get in getters]  # noqa: E731
     built = [at_least(one) for one in where(agent)]
     if not built:
         return agent

@@ -146,6 +146,11 @@ def test_moments_are_updated_with_the_rollout_after_the_epochs():
     assert updated()[0].normalizers.output.count == after.count
 
 
+def values(aggregator):
+    """The temperatures of an aggregator."""
+    return [get(aggregator) for get in temperatures(aggregator)]
+
+
 def test_the_temperature_setting_is_the_initial_temperature():
     """Also for an aggregator inside another one. Of several, it is the first, and the others keep their ratio to it."""
     nested = Halves(StraightThrough(Softmax(0.2)), Softmax(0.8))
@@ -155,7 +160,7 @@ def test_the_temperature_setting_is_the_initial_temperature():
     ):
         config = replace(tiny("splagger-softmax", MAZE), method=method)
         build = lambda t, c=config: train.init(c, TUNABLES._replace(temperature=t), jr.key(0)).agent  # noqa: E731
-        initial = jax.jit(lambda t, b=build: temperatures(b(t).memory.aggregation.aggregator))
+        initial = jax.jit(lambda t, b=build: values(b(t).memory.aggregation.aggregator))
         for first in (0.7, 0.1):
             assert initial(first) == [np.float32(first) * ratio for ratio in ratios]
 
@@ -166,7 +171,7 @@ def test_the_temperature_setting_is_the_initial_temperature():
 def test_temperatures_below_the_lowest_one_start_there(aggregator):
     config = replace(tiny("splagger-softmax", MAZE), method=Method("mine", aggregator=aggregator))
     state = train.init(config, TUNABLES._replace(temperature=0.0), jr.key(0))
-    found = temperatures(state.agent.memory.aggregation.aggregator)
+    found = values(state.agent.memory.aggregation.aggregator)
     assert found == [np.float32(LOWEST_TEMPERATURE)] * len(found)
 
 
