@@ -14,7 +14,7 @@ from splagger.agents.recreate import matching, recreate
 from splagger.errors import RunError, SettingError
 from splagger.ranges import FramesSoFar, check
 from splagger.runs.checkpoints import Snapshot, restore_checkpoint, restore_snapshot
-from splagger.runs.folder import find_run
+from splagger.runs.folder import find_run, paths_of
 from splagger.runs.run import Number, Point
 from splagger.training.program import compile_grid
 from splagger.zoo import locate
@@ -88,7 +88,7 @@ def snapshots(path: str | Path) -> list[int]:
 
 def _located(path: str | Path, at: Number | None) -> Path:
     """Returns the path of an agent; raises a SettingError if `at` cannot choose one there."""
-    path = locate(path)
+    path = locate(*paths_of([path]))
     if at is not None:
         check("at", at, FramesSoFar)
         if path.is_file():

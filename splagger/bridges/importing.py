@@ -39,8 +39,16 @@ def _problem(path: str, error: BaseException) -> str:
 def _imported(path: str) -> Any:
     add_working_directory()
     module, _, name = path.partition(":")
-    found = sys.modules["__main__"] if _is_running(module) else importlib.import_module(module)
+    if _is_being_imported(module):
+        found = sys.modules[module]
+    else:
+        found = sys.modules["__main__"] if _is_running(module) else importlib.import_module(module)
     return ft.reduce(getattr, name.split("."), found)
+
+
+def _is_being_imported(module: str) -> bool:
+    """Whether the statements of a module still run, such as a training at its top level, which other threads would wait for."""
+    return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
 
 
 def _is_running(module: str) -> bool:

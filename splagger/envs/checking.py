@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from splagger.envs.meta import MetaEnv
 from splagger.envs.protocol import Env, Step
 from splagger.errors import FOREIGN_ERRORS, EnvError
 
@@ -16,8 +17,12 @@ LIBRARIES = tuple(str(Path(module.__file__ or "").parent) for module in (jax, jn
 
 
 @ft.cache
-def check_env(env: Env) -> None:
-    """Raises an `EnvError` that names what is wrong with `sample_task`, `reset` or `step`, if anything is."""
+def check_env(env: Any) -> None:
+    """Raises an `EnvError` that names what is wrong with `sample_task`, `reset` or `step`, if anything is.
+
+    - `env`: an `Env`, or a `MetaEnv` with one.
+    """
+    env = env.env if isinstance(env, MetaEnv) else env
     key, action = jax.eval_shape(lambda: jr.key(0)), jax.eval_shape(env.spec.space.zero)
     try:
         task = _traced(env, "sample_task", key)

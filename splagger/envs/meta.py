@@ -145,6 +145,7 @@ class MetaEnv(AbstractMetaEnv):
     def advance(self, noise: StepNoise, state: MetaState, action: Array):
         """Takes one step with the given random numbers; returns (state, MetaStep)."""
         inner, out = self.env.step(noise.step_key, state.task, state.inner, action)
+        out = out._replace(reward=jnp.asarray(out.reward, getattr(out.reward, "dtype", float)))
         done = out.terminated | out.truncated
         task_done = done & (state.episode == self.episodes - 1)
         task = _select(task_done, noise.task, state.task)

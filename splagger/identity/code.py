@@ -23,7 +23,7 @@ _LIBRARIES = ("jax", "jaxlib", "equinox")
 _CHECKERS = ("jaxtyping", "beartype")
 
 
-def is_from_this_package(kind: type | types.FunctionType) -> bool:
+def is_from_this_package(kind: Any) -> bool:
     """Returns whether a class or a function is defined in this package."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
@@ -153,6 +153,27 @@ def text_of(function: types.FunctionType) -> str:
     defaults = [_text(value) or path_or_kind(value) for value in values]
     names = [name for name, _ in named]
     return _constant(function.__code__) + (repr((names, defaults)) if defaults else "")
+
+
+def constants_of(function: types.FunctionType) -> dict[str, Any]:
+    """Returns the global variables of plain data that a function of others names, such as constants of its module."""
+    if is_from_this_package(function):
+        return {}
+    around, names = function.__globals__, sorted(_names_in(function.__code__))
+    return {name: around[name] for name in names if name in around and value_text(around[name])}
+
+
+def classes_of(function: types.FunctionType | None) -> list[type]:
+    """Returns the classes of others that a function names."""
+    names = sorted(_names_in(function.__code__)) if function else []
+    found = [function.__globals__.get(name) for name in names] if function else []
+    return [kind for kind in found if isinstance(kind, type) and not is_from_this_package(kind)]
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """The names in the instructions of a function, and in those of functions inside it."""
+    inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
+    return {*code.co_names}.union(*map(_names_in, inner))
 
 
 def path_or_kind(value: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from splagger.files.storage import sha256, warn
 from splagger.identity.code import (
+    constants_of,
     function_of,
     is_data,
     is_from_this_package,
@@ -200,6 +201,7 @@ def _around(kind: type) -> dict[str, Any]:
                 function, variables = undecorated(function_of(value)), {}
                 if function is not None and not is_generated(function):
                     variables = content.variables(function, but="__class__")
+                    variables |= content.of(constants_of(function))
                     if is_made_by_a_function(base):
                         variables |= content.defaults(function)
                 elif is_made_by_a_function(base) and is_data(name, value):

@@ -9,7 +9,7 @@ from typing import Any
 
 from splagger.errors import SettingError
 from splagger.files.storage import sha256
-from splagger.identity.code import function_of, is_from_this_package
+from splagger.identity.code import classes_of, function_of, is_from_this_package
 from splagger.identity.content import Content, attributes_of, code_of
 from splagger.ranges import type_hints
 
@@ -17,6 +17,7 @@ from splagger.ranges import type_hints
 NEWER_FIELDS = {"update_noise": "stored", "image_channels": [16, 32]}
 NEWER_PARTS = ("environment", "task_code", "arrays")  # of bridges; records from before lack them
 DESCRIBED_ELSEWHERE = ("env", "episodes")  # of a meta-environment
+BUILDER = "encoder"  # part of a description, beside the method that names it
 OWN_FIELDS = "own fields"  # of a subclass of ours
 _MISSING = object()
 
@@ -70,6 +71,13 @@ def kind_of_others(value: Any) -> dict[str, Any]:
     return {"kind": kind.__name__, **code_of(kind), **own}
 
 
+def builder(build: Any) -> dict[str, Any]:
+    """Returns the description of a function of others that builds an encoder, with the classes that it names; else nothing."""
+    if is_from_this_package(build):
+        return {}
+    return {BUILDER: Content().of([build, *classes_of(function_of(build))])}
+
+
 def _without_fields(value: Any) -> dict[str, Any]:
     """Returns what a dataclass made of arguments that are not its fields, `InitVar`s; nothing if it has none."""
     kinds = {f._field_type for f in vars(type(value)).get("__dataclass_fields__", {}).values()}
@@ -90,13 +98,13 @@ def agrees(found: Any, recorded: Any) -> bool:
 
 
 def _as_recorded(found: Any, recorded: Any) -> Any:
-    """A description without what was not yet described at the time of a record: variables around classes, and own fields."""
+    """A description without what was not yet described at the time of a record: variables around classes, own fields, encoders."""
     if not (isinstance(found, dict) and isinstance(recorded, dict)):
         return found
     kept = {
         name: part
         for name, part in found.items()
-        if name in recorded or name not in ("around", OWN_FIELDS)
+        if name in recorded or name not in ("around", OWN_FIELDS, BUILDER)
     }
     return {name: _as_recorded(part, recorded.get(name)) for name, part in kept.items()}
 

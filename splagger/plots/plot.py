@@ -16,8 +16,8 @@ from splagger.stats.variants import variants
 MOST = 12  # panels of a picture
 
 
-def plot(*roots: str | Path, path: str | Path | None = None) -> Any:
-    """Draws the learning curves of the runs below `roots`, one panel per environment; returns a matplotlib Figure.
+def plot(*roots: Any, path: str | Path | None = None) -> Any:
+    """Draws the learning curves of the runs below `roots` (folders, results of `splagger.train`, lists of these), one panel per environment; returns a matplotlib Figure.
 
     Each method with its settings is one line, at its best rate, on fresh seeds if there are any. With a `path`, the
     figure is also written there as PNG, PDF or SVG. Notebooks show the figure, with or without pyplot.

@@ -142,6 +142,7 @@ INSTEAD = {
     "small": "pass settings=splagger.SMALL",
     "rate": "pass rates=1e-3",
     "seed": "pass seeds=[0]",
+    **dict.fromkeys(("lr", "learning_rate", "learning_rates"), "pass rates=[1e-3]"),
 }
 
 

@@ -15,9 +15,9 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from splagger.errors import RunError
+from splagger.errors import RunError, kind_of
 from splagger.files.lock import Lock, LockedError, held
 from splagger.files.storage import (
     remove_leftovers,
@@ -149,6 +149,23 @@ class RunFolder:
             shutil.rmtree(self.path / name, ignore_errors=True)
         for name in (RECORD, CURVES, f"{CURVES}.gz", PROGRESS):
             (self.path / name).unlink(missing_ok=True)
+
+
+def paths_of(given: Any) -> list[Path]:
+    """Returns paths of run folders: of a path, of a result of `splagger.train`, or of a list of these.
+
+    >>> paths_of(["runs", ("a", Path("b"))])
+    [PosixPath('runs'), PosixPath('a'), PosixPath('b')]
+    """
+    if isinstance(given, list | tuple):
+        return [path for part in given for path in paths_of(part)]
+    attributes = getattr(given, "attrs", None)
+    given = attributes.get("folder", given) if isinstance(attributes, dict) else given
+    if not isinstance(given, str | os.PathLike):
+        raise RunError(
+            f"a run folder must be a path or a result of splagger.train, got {kind_of(given)}"
+        )
+    return [Path(given)]
 
 
 def find_runs(root: str | Path) -> list[RunFolder]:

@@ -16,7 +16,8 @@ from splagger.agent import check_precision
 from splagger.bridges import GymEnv, resolve
 from splagger.bridges.importing import import_object
 from splagger.errors import SettingError, UserError, kind_of
-from splagger.identity import digest_of, kind_of_others, plain
+from splagger.identity import builder, digest_of, kind_of_others, plain
+from splagger.memory import ENCODERS
 from splagger.methods import METHODS, Method
 from splagger.paper_numbers import PAPER_SEEDS
 from splagger.ppo.settings import Config
@@ -235,6 +236,7 @@ def plan_of(row: EnvRow, method: Method) -> dict[str, Any]:
     """The description of a run without its grid."""
     meta = kind_of_others(row.meta)
     return {
+        **builder(ENCODERS[method.encoder]),
         "env": row.name,
         "environment": plain(row.env),
         **({"meta": meta} if meta else {}),

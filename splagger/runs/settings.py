@@ -17,6 +17,21 @@ from splagger.ranges import check, read_number, setting_types
 from splagger.registry import EnvRow
 from splagger.tables import lookup
 
+# Names of other libraries, and what they are called here.
+INSTEAD = {
+    **dict.fromkeys(("lr", "learning_rate"), "learning rates are --rates (rates= in Python)"),
+    **dict.fromkeys(("gamma", "discount_factor"), "it is called ppo.discount"),
+    **dict.fromkeys(("lam", "lambda", "gae_lambda"), "it is called ppo.gae_decay"),
+    **dict.fromkeys(("num_envs", "n_envs"), "it is called ppo.envs"),
+    **dict.fromkeys(("num_steps", "n_steps", "rollout_length"), "it is called ppo.steps"),
+    **dict.fromkeys(("num_epochs", "n_epochs", "update_epochs"), "it is called ppo.epochs"),
+    **dict.fromkeys(("num_minibatches", "batch_size"), "ppo.minibatches is their number"),
+    **dict.fromkeys(("clip_eps", "clip_range", "clip_coef"), "it is called ppo.clip"),
+    **dict.fromkeys(("ent_coef", "entropy_coef"), "it is called ppo.entropy"),
+    **dict.fromkeys(("vf_coef", "value_coef"), "it is called ppo.value_weight"),
+    "hidden_size": "the memory's neurons are method.width, the policy's layers network.hidden",
+}
+
 
 def override(row: EnvRow, method: Method, overrides: Mapping[str, Any]) -> tuple[EnvRow, Method]:
     """Returns the row and the method with every "group.field" in `overrides` replaced."""
@@ -66,6 +81,8 @@ def _replaced(owner: Any, path: str, changes: Mapping[str, Any]) -> Any:
         if inner and dataclasses.is_dataclass(getattr(owner, field, None)):
             inside.setdefault(field, {})[inner] = value
         else:
+            if name in INSTEAD and name not in setting_types(owner):
+                raise SettingError(f"no {path} setting {name!r}; {INSTEAD[name]}")
             kind = lookup(setting_types(owner), name, f"{path} setting")
             new[name] = _convert(f"{path}.{name}", value, kind)
             check(f"{path}.{name}", new[name], kind)

@@ -1,6 +1,5 @@
 """`compare`: methods on any task, with the same statistics as the reproduction of the paper."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 BEGUN = 0.1  # of the frames of others: an unfinished run with less is not compared
 
 
-def compare(*roots: str | Path, reference: str | None = None) -> "pandas.DataFrame":
+def compare(*roots: Any, reference: str | None = None) -> "pandas.DataFrame":
     """Returns one row per method and settings of the run folders below `roots`, the best first.
 
     - `training`, `end`: the interquartile mean, at the best rate, of the return over all of training and over its last

@@ -17,7 +17,7 @@ from splagger.runs.analyses import (
     read_values,
 )
 from splagger.runs.axes import PLURALS
-from splagger.runs.folder import find_runs
+from splagger.runs.folder import find_runs, paths_of
 from splagger.runs.record import in_words
 from splagger.stats import selection
 from splagger.stats.members import Members, Settings, default_settings, pool
@@ -79,15 +79,16 @@ class Evidence:
         return cls(runs, Path(analyses) if analyses else None)
 
     @classmethod
-    def read_every(cls, *roots: str | Path) -> "Evidence":
-        """Reads all runs below `roots`; raises a RunError if a root has none, such as a path with a typo."""
-        if not roots:
+    def read_every(cls, *roots: Any) -> "Evidence":
+        """Reads all runs below `roots`, see `paths_of`; raises a RunError if a root has none, such as a path with a typo."""
+        found = paths_of(roots)
+        if not found:
             raise RunError("name at least one run folder, or a folder that contains run folders")
-        absent = {root: "" if Path(root).exists() else " (it does not exist)" for root in roots}
+        absent = {root: "" if root.exists() else " (it does not exist)" for root in found}
         empty = [f"{root}{why}" for root, why in absent.items() if not find_runs(root)]
         if empty:
             raise RunError(f"no run folder in {', '.join(empty)}")
-        return cls.read(*roots)
+        return cls.read(*found)
 
     def members(self, series: Series) -> Members | None:
         """Returns all members of `series`, from any folder; None if there are none.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import jax
 
 from splagger.bridges import trial
+from splagger.network import Network
 from splagger.ppo.duration import estimated_seconds
 from splagger.registry import COMPACT
 from splagger.runs.run import Run
@@ -63,7 +64,9 @@ def _seconds(*runs: Run) -> tuple[float, float]:
 
 def _durations(runs: Sequence[Run], seconds: float, compact: float, small: str) -> str:
     is_compact = all(run.row.network == COMPACT for run in runs)
-    text = f"{'compact' if is_compact else 'full'} size: about {duration_in_words(seconds)} here"
+    is_full = all(run.row.network == Network() for run in runs)
+    size = "compact" if is_compact else "full" if is_full else "this"
+    text = f"{size} size: about {duration_in_words(seconds)} here"
     if seconds < LONG:
         return f"{text}, plus the compilation"
     if not is_compact:

@@ -23,7 +23,8 @@ from splagger.bridges.by_value import ByValue
 from splagger.envs import MetaEnv, TMaze
 from splagger.identity import agrees, differences, digest_of, plain
 from splagger.identity.code import is_stale
-from splagger.identity.content import Content
+from splagger.identity.content import Content, _around
+from splagger.memory.encoders import ENCODERS, Pointwise
 from splagger.runs.run import Run
 
 
@@ -138,6 +139,42 @@ class Paid:
 
     def __post_init__(self, paid):
         object.__setattr__(self, "_paid", paid)
+
+
+PRICE = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Priced:
+    def price(self):
+        return [PRICE for _ in range(2)]
+
+
+class Elman(Pointwise):
+    pass
+
+
+@pytest.mark.parametrize("price", [1.0, 9.0])
+def test_constants_of_a_module_are_described(price, monkeypatch):
+    monkeypatch.setitem(globals(), "PRICE", price)
+    _around.cache_clear()
+    assert plain(Priced())["around"] == {"Priced.price.PRICE": price}
+    _around.cache_clear()
+
+
+def test_the_code_of_a_custom_encoder_is_described(monkeypatch):
+    ours = Run.create("t-ls", "rnn").describe()
+    assert "encoder" not in ours
+    monkeypatch.setitem(
+        ENCODERS, "gru", lambda key, inputs, width, context: Elman.create(key, inputs, width)
+    )
+    found = Run.create("t-ls", "rnn").describe()
+    assert [part.get("class", "")[-5:] for part in found["encoder"]] == ["", "Elman"]
+    assert digest_of(found) != digest_of(ours) and agrees(
+        found, ours
+    )  # older records do not have it
+    other = found | {"encoder": [*found["encoder"][:1], {"class": "Elman", "code": "0"}]}
+    assert not agrees(found, other)
 
 
 @dataclasses.dataclass(frozen=True)

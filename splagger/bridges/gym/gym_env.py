@@ -38,8 +38,7 @@ class GymEnv:
 
     - `source`: an id ("CartPole-v1", or "package:Id-v0" to import the package first; those in `PACKAGES` are
       imported for their ids), the import path of a function ("package.module:make"), or the function itself.
-    - `task`: how tasks are sampled: a name (see `task_sampling.TASK_SAMPLERS`), or a function rng → task or
-      its import path.
+    - `task`: how tasks are sampled: auto, seed, sample_task, or a function rng → task, also as package.module:function.
     - `max_steps`: the time limit of an episode, in addition to the environment's own.
     - `workers`: the number of processes that step the environments. Results do not depend on it.
     - `kwargs`: the keyword arguments of `source`, as the text of a JSON object.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from splagger.bridges.importing import import_object
-from splagger.errors import SettingError
+from splagger.errors import EnvError, SettingError
 
 Options = dict[str, Any] | None
 
@@ -25,7 +25,12 @@ def by_method(env: Any, seed: int, episode: int, options: Options = None) -> Any
     """Calls the environment's `sample_task()` before the first episode; the environment keeps that task."""
     if episode == 0:
         env.reset(seed=seed)
-        env.get_wrapper_attr("sample_task")()
+        task = env.get_wrapper_attr("sample_task")()
+        if task is not None:
+            raise EnvError(
+                f"sample_task() of {type(env.unwrapped).__name__} must make the task the environment's own and return "
+                f"nothing, but it returned {task!r:.60}; let it do so, or pass a function rng → task as task=…"
+            )
     return _reset(env, _episode_seed(seed, episode), options)
 
 
