@@ -47,6 +47,11 @@ class Method:
     reconstruct: bool = False  # train the memory to reconstruct transitions; with a Belief, only so
 
     def __post_init__(self):
+        if not isinstance(self.encoder, str):
+            raise SettingError(
+                f"method {self.name!r}: encoder must be a name, got {kind_of(self.encoder)}; a name of your own stands for a "
+                "function: splagger.memory.ENCODERS['mine'] = lambda key, inputs, width, context: …"
+            )
         lookup(ENCODERS, self.encoder, "encoder")
         check_fields(self, f"method {self.name!r}: ")
         _check_name(self.name)

@@ -87,6 +87,16 @@ def _check_laws(aggregator: AbstractAggregator, size: int) -> None:
         raise SettingError(f"{name} cannot be used ({cause_of(error)})") from error
     if getattr(read, "ndim", None) != 1:
         raise SettingError(f"{name}: read must return a vector, got shape {jnp.shape(read)}")
+    if not bool(jnp.isfinite(read).all()):
+        raise SettingError(
+            f"{name}: read must return finite numbers, got {read!s:.60} for random encodings"
+        )
+    for part, found in {"empty": unit, "combine": combine(x, y)}.items():
+        if _kinds(found) != _kinds(x):
+            raise SettingError(
+                f"{name}: {part} and lift must return aggregates of the same shapes and types, got {_kinds(found)} and "
+                f"{_kinds(x)}"
+            )
     for problem, (left, right) in sides.items():
         if jax.tree.structure(left) != jax.tree.structure(right):
             raise SettingError(f"{name}: combine must not change the structure of an aggregate")
@@ -96,3 +106,9 @@ def _check_laws(aggregator: AbstractAggregator, size: int) -> None:
         if not jnp.allclose(left, right, rtol=0, atol=TOLERANCE * scale):
             off = float(jnp.abs(left - right).max())
             raise SettingError(f"{name}: {problem} (off by {off:.3g})")
+
+
+def _kinds(aggregate: Any) -> Any:
+    """The types and shapes of an aggregate's arrays, as JAX writes them: float32[8]."""
+    one = lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}"  # noqa: E731
+    return jax.tree.map(one, aggregate)

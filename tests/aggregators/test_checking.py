@@ -58,6 +58,16 @@ class Shapes(Sum):
         return jnp.zeros(3)
 
 
+class Counted(Sum):
+    def empty(self, e):
+        return jnp.zeros_like(e, dtype=int)
+
+
+class Log(Sum):
+    def read(self, aggregate):
+        return jnp.log(aggregate)
+
+
 @pytest.mark.parametrize("aggregator", VALID, ids=str)
 def test_valid_aggregators_pass(aggregator):
     check_aggregator(aggregator)
@@ -69,6 +79,8 @@ PROBLEMS = {
     Ones: "Ones: empty is not a unit of combine",
     Typo: r"Typo cannot be used \(AttributeError: 'Typo' object has no attribute 'scal'",
     Shapes: r"Shapes cannot be used \(TypeError: .*shapes|Shapes: .*shapes",
+    Counted: r"Counted: empty and lift must return .*, got int32\[8\] and float32\[8\]",
+    Log: "Log: read must return finite numbers",
     Number: r"Number: read must return a vector, got shape \(\)",
 }
 

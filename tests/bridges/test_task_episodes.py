@@ -12,7 +12,8 @@ from splagger import from_gymnasium
 from splagger.agents import Player
 from splagger.agents.interface import interface_of
 from splagger.bridges.gym.task_episodes import TaskEpisodes
-from splagger.errors import SettingError
+from splagger.bridges.gym.task_sampling import by_method
+from splagger.errors import EnvError, SettingError
 from tests.bridges import gym_probes
 
 PROBES = "tests.bridges.gym_probes"
@@ -74,6 +75,21 @@ def test_tasks_of_a_method_and_of_options_last_for_all_episodes():
         secrets(by_method)
         tasks.append(by_method.unwrapped.task)
     assert tasks[0] != tasks[1] and all(task is not None for task in tasks)
+
+
+def test_a_task_that_is_returned_and_not_set_is_refused():
+    """All tasks would be the same one."""
+
+    class Returns(gym_probes.ByMethod):
+        def sample_task(self):
+            return self.np_random.uniform()
+
+    env = Returns()
+    with pytest.raises(
+        EnvError, match=r"sample_task\(\) of Returns must .* pass a function rng → task"
+    ):
+        by_method(env, 3, 0)
+    by_method(gym_probes.ByMethod(), 3, 0)
 
 
 def test_tasks_without_a_seed_follow_from_the_last_one():

@@ -8,7 +8,7 @@ import pytest
 
 from splagger import ENVS
 from splagger.cli import main
-from splagger.envs import EnvSpec, Step, check_env
+from splagger.envs import EnvSpec, MetaEnv, Step, check_env
 from splagger.errors import EnvError
 from splagger.spaces import Discrete
 
@@ -72,6 +72,16 @@ MISTAKES = {
 
 def test_a_valid_environment_passes():
     check_env(Line())
+    check_env(MetaEnv(Line(), 2))
+    with pytest.raises(EnvError, match="must return"):
+        check_env(MetaEnv(wrong(reset=lambda self, key, task: jnp.zeros(2)), 2))
+
+
+def test_a_reward_may_be_a_number_of_python():
+    env = MetaEnv(wrong(result=result(reward=1)), 1)
+    state = env.reset(jax.random.key(0))
+    step = jax.jit(env.step)(jax.random.key(1), state, jnp.int32(0))[1]
+    assert step.reward.dtype == jnp.float32 and step.reward == 1
 
 
 @pytest.mark.parametrize("name", ENVS)

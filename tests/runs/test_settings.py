@@ -244,3 +244,12 @@ def test_items_of_a_tuple_and_of_a_union_have_types_of_their_own():
         of_env(Pairs(), weight="x")
     listed = {name: values for name, values, *_ in settings_of("env", Pairs())}
     assert listed["env.pair"] == "int,float"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("ppo.gamma", "ppo.discount"), ("ppo.lr", "--rates"), ("ppo.n_steps", "ppo.steps")],
+)
+def test_names_of_other_libraries_are_answered_with_ours(name, answer):
+    with pytest.raises(SettingError, match=f"no ppo setting .*{answer}"):
+        Run.create("t-ls", "rnn", overrides={name: 1})

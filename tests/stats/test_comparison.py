@@ -397,3 +397,14 @@ def test_the_compact_network_is_named_beside_a_varied_part_of_it(tmp_path):
     assert sorted(found) == ["network.hidden=32,32", "network.hidden=64,64"]
     column = [row[2] for row in status_table(overview(tmp_path).rows).rows]
     assert sorted(column) == ["network.hidden=32,32", "network.hidden=64,64"]
+
+
+def test_results_of_train_and_lists_are_places_of_runs(tmp_path):
+    custom(tmp_path, "splagger", 9.0)
+    folder = custom(tmp_path, "rnn", 4.0)
+    result = pandas.DataFrame()
+    result.attrs["folder"] = folder
+    assert list(splagger.compare(result)["method"]) == ["rnn"]
+    assert set(splagger.compare([tmp_path, result])["method"]) == {"splagger", "rnn"}
+    with pytest.raises(RunError, match=r"result of splagger\\.train, got int"):
+        splagger.compare(3)

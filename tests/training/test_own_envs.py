@@ -279,6 +279,14 @@ def test_a_script_that_trusts_its_own_environment_does_not_run_twice(tmp_path):
     assert run.stdout.split("\n")[:2] == ["the script runs", "5.0"], run.stderr
 
 
+def test_a_script_that_trains_while_it_is_imported_does_not_hang(tmp_path):
+    """Environments are made in another thread, which would wait for the end of the import."""
+    (tmp_path / "walking.py").write_text(SCRIPT)
+    command = [sys.executable, "-c", "import walking"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert run.stdout.split("\n")[:2] == ["the script runs", "5.0"], run.stderr
+
+
 def test_what_an_environment_lacks_is_named():
     class Half(eqx.Module):
         spec = EnvSpec("half", 1, Discrete(2), 3)
