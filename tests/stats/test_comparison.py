@@ -406,5 +406,5 @@ def test_results_of_train_and_lists_are_places_of_runs(tmp_path):
     result.attrs["folder"] = folder
     assert list(splagger.compare(result)["method"]) == ["rnn"]
     assert set(splagger.compare([tmp_path, result])["method"]) == {"splagger", "rnn"}
-    with pytest.raises(RunError, match=r"result of splagger\\.train, got int"):
+    with pytest.raises(RunError, match=r"result of splagger\.train, got int"):
         splagger.compare(3)
