@@ -10,9 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from splagger import methods
+from splagger.aggregators import Mean
 from splagger.envs.mujoco.simulations import THREADS
 from splagger.errors import DivergedError, Interrupted, RunError, SettingError
 from splagger.launchers import local, on_ray, on_slurm, sweep, train_all
+from splagger.launchers.protocol import has_a_name
 from splagger.methods import Method
 from splagger.paper.figures import select
 from splagger.paper.reproduce import fresh_seeds, sweeps
@@ -186,9 +188,13 @@ def test_programs_share_a_gpu_by_default_where_that_pays(mps):
 
 
 def test_what_exists_in_this_process_only_is_not_trained_by_others(tmp_path, monkeypatch):
-    """Another process would look the name up, and train the registered method instead."""
-    own = Run.create("t-ls-small", replace(methods.METHODS["splagger"], width=64))
-    with pytest.raises(SettingError, match="splagger on t-ls-small exists in this process only"):
+    """Another process would look the name up, and find nothing or the registered method."""
+    registered = methods.METHODS["splagger"]
+    changed = Run.create("t-ls-small", replace(registered, width=64))
+    assert has_a_name(changed)  # by its name and a setting
+    assert not has_a_name(Run.create("t-ls-small", replace(registered, aggregator=Mean())))
+    own = Run.create("t-ls-small", replace(registered, name="mine"))
+    with pytest.raises(SettingError, match="mine on t-ls-small exists in this process only"):
         train_all([own, tiny()], tmp_path, jobs=2)
     monkeypatch.setattr(on_ray, "_import_ray", object)
     for launcher in (on_ray.OnRay(), on_slurm.OnSlurm()):
