@@ -9,7 +9,7 @@ import jax.random as jr
 import pytest
 
 from splagger import Method, SequenceModel, aggregators
-from splagger.aggregators import Halves, Max, Sum, check_aggregator
+from splagger.aggregators import Halves, Max, Sum, check_aggregator, temperatures
 from splagger.errors import SettingError
 from splagger.runs.run import Run
 
@@ -66,6 +66,27 @@ class Counted(Sum):
 class Log(Sum):
     def read(self, aggregate):
         return jnp.log(aggregate)
+
+
+class Sharp(Sum):
+    temperature: float = eqx.field(static=True, default=0.5)
+
+
+class Named(Sum):
+    temperature: str = eqx.field(static=True, default="hot")
+
+
+class Several(Sum):
+    temperature: tuple[float, ...] = (0.5, 0.7)
+
+
+@pytest.mark.parametrize("kind", [Sharp, Named, Several])
+def test_only_a_trained_number_is_a_temperature(kind):
+    assert temperatures(kind()) == []
+    method = Method("custom", aggregator=kind())
+    Run.create("t-ls-small", method)
+    with pytest.raises(SettingError, match="does not use temperatures"):
+        Run.create("t-ls-small", method, temperatures=[0.1, 0.2])
 
 
 @pytest.mark.parametrize("aggregator", VALID, ids=str)

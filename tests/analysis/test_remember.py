@@ -12,6 +12,14 @@ from splagger.analysis.remember import NOTHING_YET, held_over_time, holds_maxima
 from tests.analysis.memories import STEPS, WIDTH, small_memory, some_noise
 from tests.close import assert_close
 
+
+class Largest(Max):
+    """The largest absolute value."""
+
+    def lift(self, e):
+        return jnp.abs(e)
+
+
 LONG = 30
 
 
@@ -88,5 +96,6 @@ def test_the_last_event_matches_the_memory(aggregator, skip):
 def test_only_maxima_have_events():
     assert holds_maxima(small_memory()) and holds_maxima(small_memory(skip=0.0))
     assert holds_maxima(small_memory(aggregator=StraightThrough(Max())))
+    assert not holds_maxima(small_memory(aggregator=Largest()))  # which may keep anything
     for settings in ({"skip": 1.0}, {"aggregator": Mean()}, {"aggregator": Halves(Mean(), Max())}):
         assert not holds_maxima(small_memory(**settings))

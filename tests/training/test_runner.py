@@ -59,6 +59,12 @@ def diverged(tmp_path_factory):
     return folder, "\n".join(notes)
 
 
+def test_rows_of_a_logger_are_its_own(tmp_path):
+    """One that takes something out of a row does not take it out of the curves."""
+    folder, _ = runner.execute(tiny(), tmp_path, show=False, on_metrics=lambda row: row.clear())
+    assert {"frames", "seed", "return"} <= set(folder.curves().columns)
+
+
 def test_curves_have_one_row_per_evaluation_and_member(trained):
     curves = pandas.read_csv(trained / "curves.csv")
     columns = ["update", "frames", *RUN_COLUMNS, "return", *EPISODES, *TRAINING]
