@@ -46,10 +46,7 @@ class Members(NamedTuple):
         """Returns the members at these frames: their evaluations there, or lines between two evaluations."""
         if np.array_equal(frames, self.frames):
             return self
-        known = np.isin(frames, self.frames)
         found = {k: np.interp(frames, self.frames, v) for k, v in self.returns.items()}
-        for key, row in self.returns.items():  # exact also before an evaluation without a return
-            found[key][known] = row[np.searchsorted(self.frames, frames[known])]
         return Members(frames, found)
 
     def curves(self, rate: float) -> np.ndarray:
