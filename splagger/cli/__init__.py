@@ -16,7 +16,7 @@ from splagger.cli.evaluate_command import Evaluate
 from splagger.cli.formatting import in_one_line
 from splagger.cli.leaderboard_command import Leaderboard
 from splagger.cli.list_commands import List, Settings, Zoo
-from splagger.cli.options import check_names, check_no_more, check_options
+from splagger.cli.options import check_option_names, check_no_more, check_options
 from splagger.cli.inspect_command import Inspect
 from splagger.cli.report_commands import Compare, Figure, Plot, Report, Reproduce
 from splagger.cli.status_command import Status
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"splagger {version('splagger')}")
             return
         if words and not words[0].startswith("-"):
-            check_names(words, lookup(COMMANDS, words[0], "command"))
+            check_option_names(words, lookup(COMMANDS, words[0], "command"))
         command: Any
         command, unknown = tyro.cli(
             Command,

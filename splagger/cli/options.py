@@ -125,7 +125,7 @@ def options_of(command: Any) -> Iterator[Option]:
             yield from options_of(value)
 
 
-def check_names(words: Sequence[str], kind: type) -> None:
+def check_option_names(words: Sequence[str], kind: type) -> None:
     """Raises a SettingError with similar names for an option that a command does not have.
 
     - `words`: the name of the command, and what follows it.

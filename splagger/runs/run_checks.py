@@ -37,7 +37,7 @@ def check_run(run: "Run") -> None:
     _check_environment(run)
 
 
-def check_names(run: "Run") -> None:
+def check_not_mistaken(run: "Run") -> None:
     """Refuses a method or environment that has the name of a registered one, and differs in more than its settings."""
     named = METHODS.get(run.method.name, run.method), ENVS.get(run.row.name, run.row)
     method, row = (run.method, named[1]) if run.method_path else named

@@ -15,7 +15,7 @@ from splagger.runs.folder import RunFolder
 from splagger.runs.provenance import provenance
 from splagger.runs.record import RunRecord
 from splagger.runs.run import Run
-from splagger.runs.run_checks import check_names
+from splagger.runs.run_checks import check_not_mistaken
 from splagger.training.capacity import check_memory
 
 
@@ -24,7 +24,7 @@ def open_run(
 ) -> RunRecord | None:
     """Locks the folder on `stack` and writes the record of a run that starts or continues; None for a finished one."""
     if not folder.exists:
-        check_names(run)
+        check_not_mistaken(run)
         check_memory(run)
     with writing(f"to {out}", "choose another --out"):
         folder.path.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from splagger.ranges import Weight
 from splagger.registry import ENVS
 from splagger.runs.record import setting_of
 from splagger.runs.run import Run
-from splagger.runs.run_checks import check_names, check_varied
+from splagger.runs.run_checks import check_not_mistaken, check_varied
 from splagger.training.runner import execute
 from tests.tiny import BATCH, SETTINGS, SWEPT, UPDATES, tiny
 
@@ -400,10 +400,10 @@ def test_changes_of_a_registered_method_or_environment_are_settings():
     assert dict(copied.overrides) == dict(named.overrides) == {"method.skip": 1.0, "env.length": 3}
     assert copied.digest == named.digest and copied.command() == named.command()
     assert Run.create(**copied.arguments()) == copied
-    check_names(copied)
+    check_not_mistaken(copied)
     soft = Run.create("t-ls-small", replace(METHODS["splagger-softmax"], aggregator=Softmax(0.3)))
     assert dict(soft.overrides) == {"method.aggregator.temperature": 0.3}
-    check_names(soft)
+    check_not_mistaken(soft)
 
 
 class OtherMaze(TMaze):
